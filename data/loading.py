@@ -1,0 +1,163 @@
+"""Reads questions from JSONL or CSV, telling bad rows by their line number."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from errors import UserError
+
+DEFAULT_FILE = Path(__file__).with_name("questions.jsonl")
+SPLITS = {"train": "train", "heldout": "heldout", "held-out": "heldout", "test": "heldout"}
+HELDOUT_SHARE = 0.3
+BAD_ROWS_SHOWN = 3
+MAX_QUESTION_CHARACTERS = 4000
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with its reference answer and the facts that a right answer must contain."""
+
+    id: str
+    question: str
+    reference: str
+    category: str = "uncategorised"
+    split: str = "train"
+    key_facts: tuple[tuple[str, ...], ...] = ()
+    """Each fact is a tuple of alternatives, any of which counts."""
+    columns: dict[str, Any] = field(default_factory=dict, compare=False)
+    """Whatever else the row holds: objectives may read it."""
+
+
+def load_questions(path: str | Path | None = None) -> list[Question]:
+    """All questions of a file, or the shipped ones; raises `UserError` naming the bad lines."""
+    file = Path(path) if path else DEFAULT_FILE
+    questions: list[Question] = []
+    problems: list[str] = []
+    first_line: dict[str, int] = {}
+    for line, row in _rows(file):
+        try:
+            question = _question(line, row)
+        except ValueError as error:
+            problems.append(f"line {line}: {error}")
+            continue
+        if question.id in first_line:
+            problems.append(
+                f"line {line}: id '{question.id}' is already on line {first_line[question.id]}"
+            )
+            continue
+        first_line[question.id] = line
+        questions.append(question)
+    if problems:
+        shown = "; ".join(problems[:BAD_ROWS_SHOWN])
+        more = f"; and {len(problems) - BAD_ROWS_SHOWN} more" if len(problems) > 3 else ""
+        raise UserError(f"{file} has bad rows. {shown}{more}")
+    if not questions:
+        raise UserError(f"{file} holds no questions (JSONL or CSV with question and reference)")
+    return questions
+
+
+def split_questions(questions: Sequence[Question]) -> tuple[list[Question], list[Question]]:
+    """The questions to train on and those held out."""
+    train = [question for question in questions if question.split == "train"]
+    heldout = [question for question in questions if question.split == "heldout"]
+    return train, heldout
+
+
+def _rows(file: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"cannot read the dataset {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"the dataset {file} is not UTF-8 text: {error.reason}") from error
+    if file.suffix.lower() == ".csv":
+        yield from _csv_rows(file, text)
+        return
+    for line, content in enumerate(text.split("\n"), 1):
+        if content.strip():
+            try:
+                yield line, json.loads(content)
+            except (ValueError, RecursionError):
+                yield line, ValueError("not valid JSON")
+
+
+def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, Any]]:
+    reader = csv.DictReader(text.splitlines(keepends=True), strict=True)
+    try:
+        for row in reader:
+            yield reader.line_num, {key: value for key, value in row.items() if key and value}
+    except csv.Error as error:
+        raise UserError(f"{file}, line {reader.line_num}: not valid CSV: {error}") from error
+
+
+def _question(line: int, row: Any) -> Question:
+    if isinstance(row, ValueError):
+        raise row
+    if not isinstance(row, dict):
+        raise ValueError("not an object with question and reference")
+    question = _text(row, "question", required=True)
+    if len(question) > MAX_QUESTION_CHARACTERS:
+        raise ValueError(f"the question is longer than {MAX_QUESTION_CHARACTERS} characters")
+    identity = _text(row, "id") or f"line-{line}"
+    split = _text(row, "split").casefold()
+    if split and split not in SPLITS:
+        raise ValueError(f"split '{split}' is neither train nor heldout")
+    known = {"id", "question", "reference", "category", "split", "key_facts"}
+    return Question(
+        id=identity,
+        question=question,
+        reference=_text(row, "reference", required=True),
+        category=_text(row, "category") or "uncategorised",
+        split=SPLITS[split] if split else _split_by_content(question),
+        key_facts=_key_facts(row.get("key_facts")),
+        columns={key: value for key, value in row.items() if key not in known},
+    )
+
+
+def _text(row: dict[str, Any], key: str, *, required: bool = False) -> str:
+    value = row.get(key)
+    if value is None or value == "":
+        if required:
+            raise ValueError(f"no '{key}'")
+        return ""
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"'{key}' is not text")
+    text = str(value).strip()
+    if required and not text:
+        raise ValueError(f"'{key}' is empty")
+    if "\x00" in text or any(0xD800 <= ord(character) <= 0xDFFF for character in text):
+        raise ValueError(f"'{key}' holds characters that are not text")
+    return text
+
+
+def _split_by_content(question: str) -> str:
+    """A split that stays the same when rows are added or moved."""
+    digest = hashlib.sha256(" ".join(question.casefold().split()).encode()).digest()
+    return "heldout" if digest[0] < HELDOUT_SHARE * 256 else "train"
+
+
+def _key_facts(value: Any) -> tuple[tuple[str, ...], ...]:
+    """Facts from JSON (lists of alternatives) or from a CSV cell (`Paris; 8|eight`)."""
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        value = [fact.split("|") for fact in value.split(";")]
+    if not isinstance(value, list):
+        raise ValueError("'key_facts' is neither a list nor text such as: Paris; 8|eight")
+    facts = []
+    for fact in value:
+        alternatives = [fact] if isinstance(fact, str) else fact
+        if not isinstance(alternatives, list) or not all(
+            isinstance(alternative, str) for alternative in alternatives
+        ):
+            raise ValueError("each of 'key_facts' must be a list of texts")
+        cleaned = tuple(text.strip() for text in alternatives if text.strip())
+        if cleaned:
+            facts.append(cleaned)
+    return tuple(facts)

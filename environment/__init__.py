@@ -1,0 +1,1 @@
+"""What happens in an episode, and what the policy sees of it."""

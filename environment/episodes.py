@@ -1,0 +1,149 @@
+"""An episode: a question, the rewrites tried on it, and what the policy sees.
+
+Nothing here knows the reference answer: the same code runs in training and when the trained
+policy is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from environment.features import answer_features, query_features
+from environment.steps import ActionMask, Observation
+from model_client.encoders import Vectors
+from model_client.flows import Encode
+from model_client.roles import Roles
+from ollama_utils import Mutation, TargetAnswer, answer_flow, mutation_flow
+from operators import Operator
+
+STOP_ACTION = 0
+"""Keep what we have. Operator number k of the list is action k + 1."""
+
+
+@dataclass(frozen=True)
+class EpisodeState:
+    """All that is known in mid-episode; plain values, so that a checkpoint can hold it."""
+
+    original: str
+    current: str
+    """The question as rewritten so far, without the text of a template."""
+    prompt: str
+    """What was last sent to the target model."""
+    template: int | None
+    """Number of the operator whose template is around the question."""
+    answer: str
+    answer_cut: bool
+    tried: tuple[int, ...]
+    steps_left: int
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What one operator did to an episode."""
+
+    state: EpisodeState
+    mutation: Mutation
+    answer: TargetAnswer
+    asked_target: bool
+
+    @property
+    def failure(self) -> str:
+        """Why the step failed, or ""."""
+        if self.mutation.failed:
+            return f"mutation: {self.mutation.reason}"
+        return f"answer: {self.answer.reason}" if self.answer.failed else ""
+
+
+def opening_flow(
+    question: str, roles: Roles, *, max_rewrites: int, seed: int | None = None
+) -> Generator[Any, Any, tuple[EpisodeState, TargetAnswer]]:
+    """Asks the question unchanged: the state that every rewrite is compared with."""
+    answer = yield from answer_flow(question, roles, seed=seed)
+    state = EpisodeState(
+        question, question, question, None, answer.text, answer.cut, (), max_rewrites
+    )
+    return state, answer
+
+
+def rewrite_flow(
+    state: EpisodeState,
+    number: int,
+    operators: Sequence[Operator],
+    roles: Roles,
+    *,
+    seed: int | None = None,
+) -> Generator[Any, Any, Rewrite]:
+    """Applies operator `number`, and asks the target if that changed the prompt.
+
+    A template goes around the question and replaces the one before it; a rewrite by the model
+    changes the question inside it.
+    """
+    operator = operators[number]
+    mutation: Mutation = yield from mutation_flow(state.current, operator, roles, seed=seed)
+    template = number if operator.template else state.template
+    prompt = operators[template].wrap(mutation.question) if template is not None else mutation.text
+    answer = TargetAnswer(state.answer, cut=state.answer_cut)
+    asked = prompt != state.prompt and not mutation.failed
+    if asked:
+        answer = yield from answer_flow(prompt, roles, seed=seed)
+    after = replace(
+        state,
+        current=mutation.question,
+        prompt=prompt,
+        template=template,
+        answer=answer.text,
+        answer_cut=answer.cut,
+        tried=(*state.tried, number),
+        steps_left=state.steps_left - 1,
+    )
+    return Rewrite(after, mutation, answer, asked)
+
+
+class EpisodeView:
+    """How an episode looks to the policy: the layout of observations and the valid actions."""
+
+    def __init__(self, num_operators: int, dimension: int, max_rewrites: int) -> None:
+        self.num_operators = num_operators
+        self.num_actions = num_operators + 1
+        self.max_rewrites = max_rewrites
+        surface = len(query_features("")) * 2 + len(answer_features("", cut=False))
+        # Similarities, a one-hot of what was tried and of the template, the share of steps left.
+        self.size = 3 * dimension + surface + 3 + 2 * num_operators + 1
+
+    def observe_flow(self, state: EpisodeState) -> Generator[Any, Any, Observation]:
+        """The observation of `state`; yields the texts that need embeddings."""
+        vectors: Vectors = yield Encode((state.original, state.current, state.answer))
+        original, current, answer = vectors
+        tried = np.zeros(self.num_operators, np.float32)
+        tried[list(state.tried)] = 1.0
+        template = np.zeros(self.num_operators, np.float32)
+        if state.template is not None:
+            template[state.template] = 1.0
+        similarities = [np.dot(original, current), np.dot(original, answer), np.dot(current, answer)]
+        features = [
+            *query_features(state.original),
+            *query_features(state.current),
+            *answer_features(state.answer, cut=state.answer_cut),
+            *similarities,
+        ]
+        return np.concatenate(
+            [
+                original,
+                current,
+                answer,
+                np.asarray(features, np.float32),
+                tried,
+                template,
+                np.asarray([state.steps_left / self.max_rewrites], np.float32),
+            ]
+        ).astype(np.float32)
+
+    def action_mask(self, state: EpisodeState) -> ActionMask:
+        """True for stop and for the operators not yet tried in this episode."""
+        mask = np.ones(self.num_actions, bool)
+        mask[[number + 1 for number in state.tried]] = False
+        return mask

@@ -1,0 +1,65 @@
+"""What can be read off a question and an answer without a model and without the reference."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+
+from model_client.encoders import packaged_model_path
+from objectives.refusal import is_refusal
+
+WH_WORDS = {"what", "who", "whom", "whose", "which", "when", "where", "why", "how"}
+AUXILIARIES = set("is are was were am do does did can could will would should has have had".split())
+WORD = re.compile(r"[a-zA-Z']+")
+
+
+def query_features(query: str) -> list[float]:
+    """Length, spelling and form of a question, each between 0 and 1."""
+    words = WORD.findall(query)
+    lower = [word.casefold() for word in words]
+    known = _known_words()
+    unknown = [word for word in lower if word.strip("'") not in known]
+    first = lower[0] if lower else ""
+    letters = [character for character in query if character.isalpha()]
+    return [
+        _squash(len(words), 12),
+        _squash(len(query), 80),
+        len(unknown) / max(1, len(words)),
+        float(bool(unknown)),
+        float(query.rstrip().endswith("?")),
+        float(first in WH_WORDS),
+        float(first in AUXILIARIES),
+        float(any(word in WH_WORDS for word in lower[1:])),
+        float(any(character.isdigit() for character in query)),
+        float(query[:1].isupper()),
+        sum(character.isupper() for character in letters) / max(1, len(letters)),
+        _squash(sum(query.count(mark) for mark in ",;:"), 3),
+    ]
+
+
+def answer_features(answer: str, *, cut: bool) -> list[float]:
+    """Length and kind of an answer, each between 0 and 1."""
+    words = answer.split()
+    distinct = len({word.casefold() for word in words})
+    return [
+        _squash(len(words), 30),
+        float(is_refusal(answer)),
+        float(cut),
+        distinct / max(1, len(words)),
+        float(any(character.isdigit() for character in answer)),
+        float("?" in answer),
+    ]
+
+
+
+
+def _squash(value: float, typical: float) -> float:
+    return 1.0 - math.exp(-value / typical)
+
+
+@functools.cache
+def _known_words() -> frozenset[str]:
+    """Common English words: the whole words in the vocabulary of the packaged MiniLM."""
+    vocabulary = (packaged_model_path() / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    return frozenset(word for word in vocabulary if word.isalpha())

@@ -1,0 +1,47 @@
+"""What a step of one environment gives, and what a group of environments can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Observation = npt.NDArray[np.float32]
+ActionMask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class EnvStep:
+    """The result of one action. At an episode's end the next one has already begun."""
+
+    observation: Observation
+    """What to act on next: after an end, the first observation of the next episode."""
+    action_mask: ActionMask
+    reward: float
+    terminated: bool
+    truncated: bool
+    failed: bool = False
+    """A failed step is counted and logged, and never learned from."""
+    final_observation: Observation | None = None
+    """The last observation of an episode that ended with this step."""
+    episode_return: float | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+class EnvGroup(Protocol):
+    """Environments that each advance at their own pace."""
+
+    num_envs: int
+    observation_size: int
+    num_actions: int
+
+    def current(self) -> tuple[Observation, ActionMask]:
+        """What every environment sees now, and what it may do: a row for each."""
+
+    def start(self, index: int, action: int) -> None:
+        """Begins a step of one environment."""
+
+    def wait(self) -> list[tuple[int, EnvStep]]:
+        """The steps that have ended, with the index of their environment: at least one."""

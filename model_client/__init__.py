@@ -1,0 +1,1 @@
+"""How model servers are found, spoken to, and kept busy."""

@@ -1,0 +1,76 @@
+"""A call to a model, and the two ways it can end: an answer, or a failure that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Message = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One chat request, complete: two equal calls deserve the same answer."""
+
+    purpose: str
+    """What the call is for (`mutation`, `answer`): names it in counts and logs."""
+    model: str
+    messages: tuple[Message, ...]
+    max_tokens: int
+    temperature: float = 0.0
+    seed: int = 0
+    num_ctx: int = 2048
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server answered, in the words that all dialects share."""
+
+    text: str
+    cut: bool = False
+    """True where the token limit ended the answer."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    queue_s: float = 0.0
+    """Time the request waited for a slot, where the server tells."""
+    load_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a call has no answer: a kind to count by, and a sentence."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended. `text` is empty where `failure` is set."""
+
+    reply: Reply
+    failure: Failure | None = None
+    latency_s: float = 0.0
+    attempts: int = 1
+    cached: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.reply.text
+
+    @property
+    def failed(self) -> bool:
+        return self.failure is not None
+
+
+class CallFailedError(Exception):
+    """A single attempt failed; `retryable` says whether another may do better."""
+
+    def __init__(
+        self, kind: str, reason: str, *, retryable: bool, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.failure = Failure(kind, reason)
+        self.retryable = retryable
+        self.retry_after_s = retry_after_s

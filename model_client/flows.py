@@ -1,0 +1,116 @@
+"""Chains of model calls, each at its own pace, with everything else done in batches.
+
+A flow is a generator: it yields what it needs (a `Call`, or a request such as `Encode` for a
+batched function) and is sent the result. Threads do I/O only; the caller's thread advances
+the flows, and answers all the batched requests of one kind together.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections import defaultdict
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from model_client.calls import Call, Outcome
+from model_client.client import ModelClient
+
+Flow = Generator[Any, Any, Any]
+BatchHandler = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Encode:
+    """A flow's wish for the embeddings of some texts."""
+
+    texts: tuple[str, ...]
+
+
+class FlowRunner:
+    """Advances flows as their answers arrive, with at most `max_workers` calls under way."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        handlers: Mapping[type, BatchHandler],
+        *,
+        max_workers: int = 8,
+    ) -> None:
+        self.client = client
+        self.max_workers = max_workers
+        self._handlers = dict(handlers)
+        self._answered: queue.SimpleQueue[tuple[Hashable, Outcome]] = queue.SimpleQueue()
+        self._flows: dict[Hashable, Flow] = {}
+        self._new: list[tuple[Hashable, None]] = []
+        self._finished: list[tuple[Hashable, Any]] = []
+
+    @property
+    def pending(self) -> int:
+        """How many flows were started and not yet handed back by `wait`."""
+        return len(self._flows) + len(self._finished)
+
+    def start(self, key: Hashable, flow: Flow) -> None:
+        """Takes up `flow`; it advances in `wait`, which hands back its result under `key`."""
+        if key in self._flows:
+            raise ValueError(f"a flow with the key {key!r} is already running")
+        self._flows[key] = flow
+        self._new.append((key, None))
+
+    def wait(self) -> list[tuple[Hashable, Any]]:
+        """The results of the flows that have ended: at least one, if any is pending."""
+        new, self._new = self._new, []
+        self._advance(new)
+        while not self._finished and self._flows:
+            arrived = [self._answered.get()]
+            while not self._answered.empty():
+                arrived.append(self._answered.get())
+            self._advance(arrived)
+        finished, self._finished = self._finished, []
+        return finished
+
+    def run(self, flows: Sequence[Flow]) -> list[Any]:
+        """The results of all `flows`, in their order."""
+        for key, flow in enumerate(flows):
+            self.start(key, flow)
+        results: dict[Hashable, Any] = {}
+        while self.pending:
+            results.update(self.wait())
+        return [results[key] for key in range(len(flows))]
+
+    def _advance(self, ready: Sequence[tuple[Hashable, Any]]) -> None:
+        while ready:
+            requests: dict[type, list[tuple[Hashable, Any]]] = defaultdict(list)
+            for key, value in ready:
+                try:
+                    request = self._flows[key].send(value)
+                except StopIteration as stop:
+                    del self._flows[key]
+                    self._finished.append((key, stop.value))
+                    continue
+                if isinstance(request, Call):
+                    self._submit(key, request)
+                else:
+                    requests[type(request)].append((key, request))
+            ready = []
+            for kind, asked in requests.items():
+                results = self._handlers[kind]([request for _, request in asked])
+                ready.extend((key, result) for (key, _), result in zip(asked, results, strict=True))
+
+    def _submit(self, key: Hashable, call: Call) -> None:
+        future = self.client.submit(call, max_workers=self.max_workers)
+        future.add_done_callback(lambda done: self._answered.put((key, done.result())))
+
+
+def encode_handler(encode_each: Callable[[Sequence[str]], Any]) -> BatchHandler:
+    """A handler for `Encode`: the texts of all requests together, the rows given back to each."""
+
+    def handle(requests: Sequence[Encode]) -> list[Any]:
+        rows = encode_each([text for request in requests for text in request.texts])
+        results, start = [], 0
+        for request in requests:
+            results.append(rows[start : start + len(request.texts)])
+            start += len(request.texts)
+        return results
+
+    return handle

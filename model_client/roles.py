@@ -1,0 +1,47 @@
+"""Which model plays which part, and under what limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from model_client.calls import Call, Message
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The mutator and the target model, with the limits of their calls."""
+
+    mutator_model: str
+    target_model: str
+    max_tokens_mutation: int = 64
+    max_tokens_answer: int = 96
+    temperature_mutation: float = 0.0
+    temperature_answer: float = 0.0
+    num_ctx: int = 2048
+    seed: int = 0
+
+    def mutation_call(self, messages: Sequence[Message], *, seed: int | None = None) -> Call:
+        """The call that asks the mutator for one line of text."""
+        return Call(
+            purpose="mutation",
+            model=self.mutator_model,
+            messages=tuple(messages),
+            max_tokens=self.max_tokens_mutation,
+            temperature=self.temperature_mutation,
+            seed=self.seed if seed is None else seed,
+            num_ctx=self.num_ctx,
+            stop=("\n",),
+        )
+
+    def answer_call(self, prompt: str, *, seed: int | None = None) -> Call:
+        """The call that asks the target model."""
+        return Call(
+            purpose="answer",
+            model=self.target_model,
+            messages=({"role": "user", "content": prompt},),
+            max_tokens=self.max_tokens_answer,
+            temperature=self.temperature_answer,
+            seed=self.seed if seed is None else seed,
+            num_ctx=self.num_ctx,
+        )

@@ -1,0 +1,94 @@
+"""Reads operator files (TOML) and tells what is wrong with them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from errors import UserError
+from operators.operator import Operator
+
+DEFAULT_FILE = Path(__file__).with_name("default.toml")
+STOP = "stop"
+KEYS = {
+    "name": str,
+    "preserves_meaning": bool,
+    "description": str,
+    "template": str,
+    "instruction": str,
+    "examples": list,
+    "ends_with": str,
+}
+
+
+def load_operators(extra_files: Sequence[str | Path] = ()) -> list[Operator]:
+    """The shipped operators and those of the user's files, in order."""
+    operators: list[Operator] = []
+    for file in [DEFAULT_FILE, *map(Path, extra_files)]:
+        for operator in _read_file(file):
+            if any(operator.name == known.name for known in operators):
+                raise UserError(
+                    f"{file}: there is already an operator '{operator.name}'; rename it"
+                )
+            operators.append(operator)
+    return operators
+
+
+def select_operators(operators: Sequence[Operator], names: Sequence[str]) -> list[Operator]:
+    """Those of `operators` that `names` lists, in its order; all where it is empty."""
+    by_name = {operator.name: operator for operator in operators}
+    for name in names:
+        if name not in by_name:
+            near = difflib.get_close_matches(name, by_name, n=1)
+            hint = f"did you mean '{near[0]}'? " if near else ""
+            raise UserError(f"no operator '{name}': {hint}There are: {', '.join(by_name)}")
+    return [by_name[name] for name in dict.fromkeys(names)] if names else list(operators)
+
+
+def _read_file(file: Path) -> list[Operator]:
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read the operator file {file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} is not a TOML file: {error}") from error
+    entries = data.get("operator")
+    if not isinstance(entries, list) or not entries:
+        raise UserError(f"{file} has no [[operator]] entry; see docs/extending.md")
+    return [_operator(file, number, entry) for number, entry in enumerate(entries, 1)]
+
+
+def _operator(file: Path, number: int, entry: Any) -> Operator:
+    def refuse(why: str) -> UserError:
+        label = entry.get("name") if isinstance(entry, dict) else None
+        return UserError(f"{file}: operator {label or number}: {why}; see docs/extending.md")
+
+    if not isinstance(entry, dict):
+        raise refuse("not a table")
+    for key, value in entry.items():
+        if key not in KEYS:
+            raise refuse(f"unknown key '{key}' (known: {', '.join(KEYS)})")
+        if not isinstance(value, KEYS[key]):
+            raise refuse(f"'{key}' must be a {KEYS[key].__name__}")
+    name = entry.get("name", "")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name == STOP:
+        raise refuse(f"'name' must be lower case letters, digits and _, and not '{STOP}'")
+    if ("template" in entry) == ("instruction" in entry):
+        raise refuse("give either 'template' or 'instruction'")
+    if "template" in entry and "{query}" not in entry["template"]:
+        raise refuse("'template' must contain {query}")
+    examples = entry.get("examples", [])
+    for example in examples:
+        if not (
+            isinstance(example, list)
+            and len(example) == 2
+            and all(isinstance(text, str) for text in example)
+        ):
+            raise refuse("each of 'examples' must be [before, after]")
+    if examples and "template" in entry:
+        raise refuse("'examples' belong to an instruction")
+    return Operator(**{**entry, "examples": tuple(map(tuple, examples))})

@@ -1,0 +1,154 @@
+"""Proximal policy optimisation with clipped policy and value losses (Schulman et al., 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ppo.policy import ActorCritic
+from ppo.storage import RolloutStorage, TrainingRows
+
+ADAM_EPSILON = 1e-5
+KL_TOLERANCE = 1.5
+
+
+@dataclass(frozen=True)
+class PPOSettings:
+    """The numbers of the algorithm."""
+
+    lr: float = 1e-3
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip_param: float = 0.2
+    ppo_epoch: int = 4
+    num_mini_batch: int = 4
+    value_loss_coef: float = 0.5
+    entropy_coef: float = 0.01
+    max_grad_norm: float = 0.5
+    target_kl: float | None = None
+
+
+@dataclass(frozen=True)
+class UpdateStats:
+    """Means over the mini-batches of one update (`norm_before_clip_max` is the largest)."""
+
+    loss: float = 0.0
+    policy_loss: float = 0.0
+    value_loss: float = 0.0
+    entropy: float = 0.0
+    approx_kl: float = 0.0
+    clip_fraction: float = 0.0
+    norm_before_clip: float = 0.0
+    norm_before_clip_max: float = 0.0
+    explained_variance: float = 0.0
+    optimizer_steps: int = 0
+    trained_rows: int = 0
+
+
+class PPO:
+    """Improves a policy from rollouts."""
+
+    def __init__(self, policy: ActorCritic, settings: PPOSettings) -> None:
+        self.policy = policy
+        self.settings = settings
+        self.optimizer = torch.optim.Adam(policy.parameters(), settings.lr, eps=ADAM_EPSILON)
+
+    def decay_lr(self, share_left: float) -> None:
+        """Sets the learning rate to a share of the initial one."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.lr * share_left
+
+    def update(self, storage: RolloutStorage, generator: np.random.Generator) -> UpdateStats:
+        """One update: some epochs over the valid rows, none left out, in shuffled mini-batches."""
+        rows = storage.training_rows()
+        if len(rows) == 0:
+            return UpdateStats()
+        advantages = _normalised(rows.advantages)
+        # Values are clipped in units of the returns' own deviation: rewards are not normalised, and
+        # an absolute bound would freeze the critic where returns are large.
+        value_clip = self.settings.clip_param * float(rows.returns.std(correction=0))
+        measured: list[dict[str, float]] = []
+        stopped = False
+        for _ in range(self.settings.ppo_epoch):
+            order = generator.permutation(len(rows))
+            for chosen in np.array_split(order, min(self.settings.num_mini_batch, len(rows))):
+                stats = self._step(rows, advantages, value_clip, torch.from_numpy(chosen))
+                if stats is None:
+                    stopped = True
+                    break
+                measured.append(stats)
+            if stopped:
+                break
+        return _summary(measured, rows)
+
+    def _step(
+        self, rows: TrainingRows, advantages: Tensor, value_clip: float, chosen: Tensor
+    ) -> dict[str, float] | None:
+        """One optimizer step; None where the policy has already moved too far to take it."""
+        settings = self.settings
+        all_log_probs, values = self.policy(rows.observations[chosen], rows.masks[chosen])
+        log_probs = all_log_probs.gather(1, rows.actions[chosen].unsqueeze(1)).squeeze(1)
+        log_ratio = log_probs - rows.log_probs[chosen]
+        ratio = log_ratio.exp()
+        with torch.no_grad():
+            # The low-variance, non-negative estimator of http://joschu.net/blog/kl-approx.html
+            approx_kl = float((ratio - 1 - log_ratio).mean())
+            clipped = float(((ratio - 1).abs() > settings.clip_param).float().mean())
+        if settings.target_kl is not None and approx_kl > KL_TOLERANCE * settings.target_kl:
+            return None
+        advantage = advantages[chosen]
+        bounded = ratio.clamp(1 - settings.clip_param, 1 + settings.clip_param)
+        policy_loss = -torch.min(ratio * advantage, bounded * advantage).mean()
+        value_loss = _clipped_value_loss(
+            values, rows.values[chosen], rows.returns[chosen], value_clip
+        )
+        entropy = -(all_log_probs.exp() * all_log_probs).sum(-1).mean()
+        loss = (
+            policy_loss + settings.value_loss_coef * value_loss - settings.entropy_coef * entropy
+        )
+        self.optimizer.zero_grad()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.policy.parameters(), settings.max_grad_norm)
+        self.optimizer.step()
+        return {
+            "loss": loss.item(),
+            "policy_loss": policy_loss.item(),
+            "value_loss": value_loss.item(),
+            "entropy": entropy.item(),
+            "approx_kl": approx_kl,
+            "clip_fraction": clipped,
+            "norm_before_clip": norm.item(),
+        }
+
+
+def _clipped_value_loss(
+    values: Tensor, old_values: Tensor, returns: Tensor, clip: float
+) -> Tensor:
+    bounded = old_values + (values - old_values).clamp(-clip, clip)
+    return 0.5 * torch.max((values - returns) ** 2, (bounded - returns) ** 2).mean()
+
+
+def _normalised(advantages: Tensor) -> Tensor:
+    """Zero mean and unit deviation over all valid rows; a single row stays as it is."""
+    if len(advantages) < 2:
+        return advantages
+    return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+
+
+def _summary(measured: list[dict[str, float]], rows: TrainingRows) -> UpdateStats:
+    variance = rows.returns.var(correction=0)
+    residual = (rows.returns - rows.values).var(correction=0)
+    explained = float(1 - residual / variance) if variance > 0 else 0.0
+    if not measured:
+        return UpdateStats(explained_variance=explained, trained_rows=len(rows))
+    means = {key: float(np.mean([stats[key] for stats in measured])) for key in measured[0]}
+    return UpdateStats(
+        **means,
+        norm_before_clip_max=max(stats["norm_before_clip"] for stats in measured),
+        explained_variance=explained,
+        optimizer_steps=len(measured),
+        trained_rows=len(rows),
+    )

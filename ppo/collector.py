@@ -1,0 +1,79 @@
+"""Fills a rollout from environments that each go at their own pace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from environment.steps import EnvGroup, EnvStep, Observation
+from ppo.policy import ActorCritic, sample_action
+from ppo.storage import RolloutStorage
+
+
+def collect_rollout(
+    envs: EnvGroup,
+    policy: ActorCritic,
+    storage: RolloutStorage,
+    generators: Sequence[np.random.Generator],
+    *,
+    gamma: float,
+    gae_lambda: float,
+    on_step: Callable[[int, int, EnvStep], None] | None = None,
+) -> None:
+    """Steps every environment `storage.num_steps` times and computes the advantages.
+
+    No environment waits for another before the end of the rollout. Each has a generator of its
+    own, and the policy always looks at all of them at once: the bits of a row of a matrix product
+    can change with the number of rows, so what is learned does not depend on who was ready when.
+    `on_step(step, env, result)` is told of each step as it ends, in the order of arrival.
+    """
+    steps_done = [0] * envs.num_envs
+    final_observations: dict[tuple[int, int], Observation] = {}
+    ready = list(range(envs.num_envs))
+    while ready:
+        observations, masks = envs.current()
+        log_probs, values = policy.predict(observations, masks)
+        for env in ready:
+            action = sample_action(log_probs[env], generators[env])
+            storage.record_action(
+                steps_done[env],
+                env,
+                observations[env],
+                masks[env],
+                action,
+                log_probs[env, action],
+                values[env],
+            )
+            envs.start(env, action)
+        ready = []
+        while not ready and min(steps_done) < storage.num_steps:
+            for env, result in envs.wait():
+                step = steps_done[env]
+                storage.record_result(step, env, result)
+                if result.truncated and not result.failed:
+                    assert result.final_observation is not None
+                    final_observations[step, env] = result.final_observation
+                if on_step:
+                    on_step(step, env, result)
+                steps_done[env] += 1
+                if steps_done[env] < storage.num_steps:
+                    ready.append(env)
+    _value_final_observations(policy, storage, final_observations)
+    _, last_values = policy.predict(*envs.current())
+    storage.compute_returns(last_values, gamma=gamma, gae_lambda=gae_lambda)
+
+
+def _value_final_observations(
+    policy: ActorCritic,
+    storage: RolloutStorage,
+    final_observations: dict[tuple[int, int], Observation],
+) -> None:
+    if not final_observations:
+        return
+    places = sorted(final_observations)
+    observations = np.stack([final_observations[place] for place in places])
+    masks = np.ones((len(places), storage.masks.shape[-1]), bool)
+    _, values = policy.predict(observations, masks)
+    for (step, env), value in zip(places, values, strict=True):
+        storage.final_values[step, env] = value

@@ -1,0 +1,51 @@
+"""A small actor-critic for discrete actions, some of which may be masked."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+MASKED_LOGIT = -1e8
+"""Finite, so that a probability of 0 times its logarithm is 0 and not a NaN."""
+
+
+class ActorCritic(nn.Module):
+    """Two separate networks: logits of the actions, and the value of the observation."""
+
+    def __init__(self, observation_size: int, num_actions: int, hidden_size: int = 64) -> None:
+        super().__init__()
+        # A small last gain makes the first policy nearly uniform.
+        self.actor = _mlp(observation_size, hidden_size, num_actions, last_gain=0.01)
+        self.critic = _mlp(observation_size, hidden_size, 1, last_gain=1.0)
+
+    def forward(self, observations: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of all actions (masked ones have none), and values."""
+        logits = self.actor(observations).masked_fill(~masks, MASKED_LOGIT)
+        return torch.log_softmax(logits, dim=-1), self.critic(observations).squeeze(-1)
+
+    @torch.no_grad()
+    def predict(
+        self, observations: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+        """As `forward`, for acting: log-probabilities in double precision, and values."""
+        log_probs, values = self(torch.from_numpy(observations), torch.from_numpy(masks))
+        return log_probs.numpy().astype(np.float64), values.numpy()
+
+
+def sample_action(log_probs: npt.NDArray[np.float64], generator: np.random.Generator) -> int:
+    """An action drawn from one row of log-probabilities, with the environment's own generator."""
+    cumulative = np.cumsum(np.exp(log_probs))
+    draw = generator.random() * cumulative[-1]
+    return int(np.searchsorted(cumulative, draw, side="right"))
+
+
+def _mlp(inputs: int, hidden: int, outputs: int, *, last_gain: float) -> nn.Sequential:
+    layers = [nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, outputs)]
+    for layer, gain in zip(layers, [math.sqrt(2), math.sqrt(2), last_gain], strict=True):
+        nn.init.orthogonal_(layer.weight, gain)
+        nn.init.zeros_(layer.bias)
+    return nn.Sequential(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])

@@ -1,0 +1,1 @@
+"""Model servers that run on this machine: the embedded one and the simulated Ollama."""

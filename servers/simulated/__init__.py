@@ -1,0 +1,26 @@
+"""A simulated Ollama on loopback, for tests and benchmarks.
+
+>>> import requests
+>>> with SimulatedServer(slots=8, mean_latency_s=0.01) as server:
+...     body = {"model": "llama3.2:3b", "prompt": "Why is the sky blue?", "stream": False}
+...     answer = requests.post(f"{server.url}/api/generate", json=body, timeout=10).json()
+>>> answer["done_reason"], server.stats.max_in_flight
+('stop', 1)
+
+`python -m servers.simulated --help` tells how to run it by itself.
+"""
+
+from servers.simulated.answers import Answer, answer_from_questions, default_answer
+from servers.simulated.faults import Fault
+from servers.simulated.server import SimulatedServer
+from servers.simulated.stats import LoggedRequest, Stats
+
+__all__ = [
+    "Answer",
+    "Fault",
+    "LoggedRequest",
+    "SimulatedServer",
+    "Stats",
+    "answer_from_questions",
+    "default_answer",
+]

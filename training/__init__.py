@@ -1,0 +1,1 @@
+"""A training run: its settings, its loop, its directory."""

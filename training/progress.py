@@ -1,0 +1,83 @@
+"""What a person sees while a run is under way."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+
+from tqdm import tqdm
+
+from model_client.client import CallCounts
+
+RECENT_EPISODES = 200
+RATE_WINDOW_S = 10.0
+
+
+class Progress:
+    """A bar with reward, calls per second, calls in flight, failures and the time left.
+
+    Where the output is not a terminal, a plain line for each logged update takes its place.
+    """
+
+    def __init__(self, total_steps: int, done_steps: int) -> None:
+        self._bar = tqdm(
+            total=total_steps,
+            initial=done_steps,
+            unit="step",
+            disable=None,
+            dynamic_ncols=True,
+            smoothing=0.05,
+            bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} steps"
+            " [{elapsed}<{remaining}]{postfix}",
+        )
+        self._total = total_steps
+        self._done = done_steps
+        self._first = done_steps
+        self._started = time.monotonic()
+        self._recent: deque[float] = deque(maxlen=RECENT_EPISODES)
+        self._calls: deque[tuple[float, int]] = deque()
+
+    @property
+    def is_bar(self) -> bool:
+        return not self._bar.disable
+
+    def step(self, episode_return: float | None, counts: CallCounts) -> None:
+        """One environment step has ended."""
+        self._done += 1
+        if episode_return is not None:
+            self._recent.append(episode_return)
+        self._bar.set_postfix_str(self._postfix(counts), refresh=False)
+        self._bar.update()
+
+    def update_done(self, update: int, updates: int, counts: CallCounts) -> None:
+        """An update has been logged."""
+        if self.is_bar:
+            return
+        elapsed = time.monotonic() - self._started
+        pace = elapsed / max(1, self._done - self._first)
+        left = int(pace * (self._total - self._done))
+        print(
+            f"update {update}/{updates}  {self._done}/{self._total} steps"
+            f"{self._postfix(counts)}, {left // 60}:{left % 60:02d} left",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def close(self) -> None:
+        self._bar.close()
+
+    def _postfix(self, counts: CallCounts) -> str:
+        reward = f"{sum(self._recent) / len(self._recent):+.3f}" if self._recent else "–"
+        return (
+            f", reward {reward}, {self._rate(counts.model_calls):.1f} calls/s, "
+            f"{counts.in_flight} in flight, {counts.failed_calls} failed"
+        )
+
+    def _rate(self, calls: int) -> float:
+        now = time.monotonic()
+        self._calls.append((now, calls))
+        while now - self._calls[0][0] > RATE_WINDOW_S and len(self._calls) > 2:
+            self._calls.popleft()
+        first_time, first_calls = self._calls[0]
+        return (calls - first_calls) / max(now - first_time, 1e-9) if now > first_time else 0.0

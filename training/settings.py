@@ -1,0 +1,350 @@
+"""Every flag of the trainer, defined once: its name, default, help, group and limits."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from errors import UserError
+
+NOT_REPEATED = {"run_dir", "resume", "config"}
+"""Settings that belong to one run and are not taken from another run's config.json."""
+
+
+def whole_number(text: str | float) -> int:
+    """A whole number as people write it: `10000`, `1e4`, `10_000`.
+
+    >>> whole_number("1e4"), whole_number("2_000")
+    (10000, 2000)
+    """
+    value = float(text)
+    if value != int(value):
+        raise ValueError(f"{text} is not a whole number")
+    return int(value)
+
+
+def flag(
+    default: Any,
+    group: str,
+    help: str,
+    *,
+    parse: Callable[[Any], Any] | None = None,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    metavar: str | None = None,
+) -> Any:
+    """A dataclass field that becomes a flag."""
+    metadata = {
+        "group": group,
+        "help": help,
+        "parse": parse or type(default),
+        "at_least": at_least,
+        "above": above,
+        "at_most": at_most,
+        "metavar": metavar,
+    }
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+SERVER = "model server"
+TASK = "questions, rewrites and reward"
+ROLLOUT = "rollouts"
+ALGORITHM = "PPO"
+RUN = "the run"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a training run."""
+
+    server: str = flag(
+        "auto",
+        SERVER,
+        "auto: the Ollama at OLLAMA_HOST if it answers and has the models, else the embedded model; "
+        "embedded; or a URL",
+    )
+    mutator_model: str | None = flag(
+        None, SERVER, "model that rewrites (default: the target model)", parse=str
+    )
+    target_model: str | None = flag(
+        None, SERVER, "model that answers (default: the server's only one)", parse=str
+    )
+    embedding_model: str = flag(
+        "minilm", SERVER, "minilm (packaged), a directory, or an embedding model on the server"
+    )
+    timeout: float = flag(60.0, SERVER, "deadline of a call, in seconds", above=0)
+    load_timeout: float = flag(
+        600.0, SERVER, "deadline of a model's first call, which loads it, in seconds", above=0
+    )
+    retries: int = flag(2, SERVER, "further attempts of a call that failed", at_least=0)
+    num_ctx: int = flag(
+        2048, SERVER, "context size, the same for every call", parse=whole_number, at_least=256
+    )
+    max_tokens_mutation: int = flag(64, SERVER, "token limit of a rewrite", at_least=1)
+    max_tokens_answer: int = flag(96, SERVER, "token limit of an answer", at_least=1)
+    temperature_mutation: float = flag(0.0, SERVER, "temperature of rewrites", at_least=0)
+    temperature_answer: float = flag(0.0, SERVER, "temperature of answers", at_least=0)
+
+    dataset: str | None = flag(
+        None, TASK, "JSONL or CSV with question and reference (default: the shipped one)", parse=str
+    )
+    operators: list[str] = flag(
+        [], TASK, "file with operators to add to the shipped ones (repeatable)", metavar="FILE"
+    )
+    only_operators: str = flag("", TASK, "names of the operators to use, with commas between")
+    objective: str = flag("answer", TASK, "what a good answer is: answer, or file.py:name")
+    max_rewrites: int | None = flag(
+        None,
+        TASK,
+        "rewrites in an episode (default: 1 on the embedded model, 2 elsewhere)",
+        parse=int,
+        at_least=1,
+    )
+    facts_weight: float = flag(0.5, TASK, "weight of the key facts in the score", at_least=0)
+    closeness_weight: float = flag(
+        0.5, TASK, "weight of the closeness to the reference in the score", at_least=0
+    )
+    drift_weight: float = flag(1.0, TASK, "cost of drifting from the question", at_least=0)
+    drift_threshold: float = flag(
+        0.2, TASK, "drift (1 - cosine) that costs nothing", at_least=0, at_most=2
+    )
+
+    num_processes: int = flag(
+        16, ROLLOUT, "environments that run side by side", parse=whole_number, at_least=1
+    )
+    num_steps: int = flag(
+        32, ROLLOUT, "steps of each environment in a rollout", parse=whole_number, at_least=1
+    )
+    num_env_steps: int = flag(
+        10_000, ROLLOUT, "environment steps in all; 1e4 is fine", parse=whole_number, at_least=1
+    )
+    batch_size: int = flag(
+        8, ROLLOUT, "model calls under way at once; 1 is one call at a time", at_least=1
+    )
+    use_batching: bool = flag(True, ROLLOUT, "make up to --batch-size calls at once")
+
+    lr: float = flag(1e-3, ALGORITHM, "learning rate", above=0)
+    gamma: float = flag(0.99, ALGORITHM, "discount", at_least=0, at_most=1)
+    gae_lambda: float = flag(0.95, ALGORITHM, "lambda of GAE", at_least=0, at_most=1)
+    clip_param: float = flag(0.2, ALGORITHM, "clipping range of PPO", above=0)
+    ppo_epoch: int = flag(4, ALGORITHM, "epochs over a rollout", at_least=1)
+    num_mini_batch: int = flag(4, ALGORITHM, "mini-batches in an epoch", at_least=1)
+    entropy_coef: float = flag(0.01, ALGORITHM, "weight of the entropy bonus", at_least=0)
+    value_loss_coef: float = flag(0.5, ALGORITHM, "weight of the value loss", at_least=0)
+    max_grad_norm: float = flag(0.5, ALGORITHM, "gradients are clipped to this norm", above=0)
+    use_linear_lr_decay: bool = flag(False, ALGORITHM, "let the learning rate fall to 0")
+    target_kl: float | None = flag(
+        None, ALGORITHM, "end an update that moves further than 1.5 times this", parse=float, above=0
+    )
+    hidden_size: int = flag(64, ALGORITHM, "width of the policy's layers", at_least=1)
+
+    seed: int = flag(1, RUN, "seed of everything random", at_least=0)
+    run_dir: str | None = flag(
+        None, RUN, "directory of the run (default: runs/ and the time)", parse=str
+    )
+    config: str | None = flag(
+        None, RUN, "file with flags, such as a run's config.json; the command line wins", parse=str
+    )
+    resume: bool = flag(False, RUN, "go on from the last checkpoint of --run-dir")
+    save_interval: int = flag(5, RUN, "updates between checkpoints", at_least=1)
+    log_interval: int = flag(1, RUN, "updates between log entries", at_least=1)
+
+    @property
+    def max_workers(self) -> int:
+        """Calls under way at once."""
+        return self.batch_size if self.use_batching else 1
+
+    def stored(self) -> dict[str, Any]:
+        """What config.json keeps."""
+        return {key: value for key, value in asdict(self).items() if key not in NOT_REPEATED}
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong with a command line in one line, without the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (--help lists all flags)")
+
+
+def build_parser(prog: str, description: str) -> argparse.ArgumentParser:
+    """The command line of `Settings`, in groups."""
+    parser = OneLineParser(
+        prog=prog,
+        description=description,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=100),
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    groups: dict[str, Any] = {}
+    for item in fields(Settings):
+        name = item.metadata["group"]
+        if name not in groups:
+            groups[name] = parser.add_argument_group(name)
+        _add_flag(groups[name], item)
+    return parser
+
+
+def _add_flag(group: Any, item: Field[Any]) -> None:
+    option = "--" + item.name.replace("_", "-")
+    default = _default(item)
+    help_text = item.metadata["help"]
+    if item.name == "use_batching":
+        group.add_argument(option, dest=item.name, action="store_true", help=help_text + " (default)")
+        group.add_argument(
+            "--no-batching", dest=item.name, action="store_false", help="make one call at a time"
+        )
+    elif isinstance(default, bool):
+        group.add_argument(option, dest=item.name, action="store_true", help=help_text)
+    elif isinstance(default, list):
+        group.add_argument(
+            option, action="append", metavar=item.metadata["metavar"], help=help_text
+        )
+    else:
+        shown = "" if default in (None, "") else f" (default {default})"
+        kind = item.metadata["parse"]
+        metavar = {int: "N", whole_number: "N", float: "X"}.get(kind, "TEXT")
+        group.add_argument(
+            option, metavar=metavar, help=help_text.replace("%", "%%") + shown, type=str
+        )
+
+
+def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Settings:
+    """The settings of a command line: defaults, then the config file, then the flags."""
+    given = vars(parser.parse_args(argv))
+    values: dict[str, Any] = {}
+    if given.get("resume"):
+        if not given.get("run_dir"):
+            raise UserError("--resume needs --run-dir, the run to go on with")
+        given.setdefault("config", str(Path(given["run_dir"]) / "config.json"))
+    if given.get("config"):
+        values.update(_read_config(Path(given["config"])))
+    values.update(given)
+    settings = Settings(**{name: _parsed(name, value) for name, value in values.items()})
+    check(settings)
+    return settings
+
+
+def hints(settings: Settings) -> list[str]:
+    """One line for each setting that works but is not what one would want."""
+    batch, envs = settings.max_workers, settings.num_processes
+    if not settings.use_batching or batch == 1:
+        return []
+    if envs < batch:
+        return [
+            f"hint: --num-processes {envs} is below --batch-size {batch}: "
+            f"{batch - envs} of the calls at once can never be made; use {batch} to {2 * batch}"
+        ]
+    if envs > 2 * batch:
+        return [
+            f"hint: --num-processes {envs} is above twice --batch-size {batch}: more environments "
+            "than slots to keep busy; rollouts get longer, not faster"
+        ]
+    return []
+
+
+def check(settings: Settings) -> None:
+    """Refuses values that cannot work, with the reason."""
+    for item in fields(Settings):
+        value = getattr(settings, item.name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            _check_bounds(item, value)
+    if settings.facts_weight + settings.closeness_weight <= 0:
+        raise UserError("--facts-weight and --closeness-weight cannot both be 0: nothing to score")
+    rollout = settings.num_processes * settings.num_steps
+    if settings.num_env_steps < settings.num_processes:
+        raise UserError(
+            f"--num-env-steps {settings.num_env_steps} is less than one step for each of the "
+            f"{settings.num_processes} environments; lower --num-processes"
+        )
+    if settings.num_mini_batch > rollout:
+        raise UserError(
+            f"--num-mini-batch {settings.num_mini_batch} is more than the {rollout} transitions "
+            "of a rollout (--num-processes times --num-steps)"
+        )
+
+
+def _check_bounds(item: Field[Any], value: float) -> None:
+    option = "--" + item.name.replace("_", "-")
+    limits = item.metadata
+    # Written so that a NaN is refused too.
+    if limits["at_least"] is not None and not value >= limits["at_least"]:
+        raise UserError(f"{option} must be at least {limits['at_least']}, not {value}")
+    if limits["above"] is not None and not value > limits["above"]:
+        raise UserError(f"{option} must be above {limits['above']}, not {value}")
+    if limits["at_most"] is not None and not value <= limits["at_most"]:
+        raise UserError(f"{option} must be at most {limits['at_most']}, not {value}")
+    if value in (float("inf"), float("-inf")):
+        raise UserError(f"{option} must be finite")
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default_factory() if item.default_factory is not MISSING else item.default
+
+
+def _parsed(name: str, value: Any) -> Any:
+    item = next(item for item in fields(Settings) if item.name == name)
+    default = _default(item)
+    option = "--" + name.replace("_", "-")
+    if value is None and default is None:
+        return None
+    if isinstance(default, bool | list):
+        expected = bool if isinstance(default, bool) else list
+        if not isinstance(value, expected):
+            raise UserError(f"{option} must be a {expected.__name__} in a config file")
+        return value
+    parse = item.metadata["parse"]
+    try:
+        if isinstance(value, bool | list | dict) or (parse is str and not isinstance(value, str)):
+            raise ValueError
+        if parse is int:
+            return whole_number(value)
+        return parse(value)
+    except (ValueError, OverflowError) as error:
+        kind = {float: "a number", str: "text"}.get(parse, "a whole number")
+        raise UserError(f"{option} must be {kind}, not {value!r}") from error
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read the config file {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not a JSON file: {error}") from error
+    if isinstance(data, dict) and isinstance(data.get("settings"), dict):
+        data = data["settings"]
+    if not isinstance(data, dict):
+        raise UserError(f"{path} does not hold settings by name")
+    known = {item.name for item in fields(Settings)}
+    data = {key.replace("-", "_"): value for key, value in data.items()}
+    unknown = sorted(set(data) - known)
+    if unknown:
+        raise UserError(f"{path}: unknown setting '{unknown[0]}'; --help lists those there are")
+    return {key: value for key, value in data.items() if key not in NOT_REPEATED}
+
+
+def absolute_paths(settings: Settings) -> Settings:
+    """The settings with the user's files as absolute paths, so that they repeat from anywhere."""
+
+    def absolute(path: str) -> str:
+        return str(Path(path).expanduser().resolve())
+
+    objective = settings.objective
+    if ".py:" in objective:
+        file, _, name = objective.rpartition(":")
+        objective = f"{absolute(file)}:{name}"
+    embedding = settings.embedding_model
+    return replace(
+        settings,
+        dataset=absolute(settings.dataset) if settings.dataset else None,
+        operators=[absolute(file) for file in settings.operators],
+        objective=objective,
+        embedding_model=absolute(embedding) if Path(embedding).is_dir() else embedding,
+    )

@@ -1,0 +1,79 @@
+"""From settings to the parts of a run, each checked before the next is begun."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+from data import Question, load_questions, split_questions
+from errors import UserError
+from objectives import Objective, Weights, load_objective
+from operators import Operator, load_operators, select_operators
+from training.settings import Settings
+
+EMBEDDED_MAX_REWRITES = 1
+MAX_REWRITES = 2
+"""A second rewrite helps larger models; it gave nothing on the embedded one."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned: the questions, the rewrites, and what counts as better."""
+
+    train: list[Question]
+    heldout: list[Question]
+    operators: list[Operator]
+    objective: Objective
+
+    def fingerprint(self) -> str:
+        """Changes with any question or operator."""
+        parts = [asdict(item) for item in (*self.train, *self.heldout, *self.operators)]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def load_task(settings: Settings) -> Task:
+    """The task that the settings describe; raises `UserError` for what is wrong with it."""
+    train, heldout = split_questions(load_questions(settings.dataset))
+    if not train:
+        raise UserError(
+            f"{settings.dataset} has no question to train on: all its rows are held out"
+        )
+    names = [name.strip() for name in settings.only_operators.split(",") if name.strip()]
+    operators = select_operators(load_operators(settings.operators), names)
+    weights = Weights(
+        settings.facts_weight,
+        settings.closeness_weight,
+        settings.drift_weight,
+        settings.drift_threshold,
+    )
+    return Task(train, heldout, operators, load_objective(settings.objective, weights))
+
+
+def versions() -> dict[str, str]:
+    """What the run ran on."""
+    packages = ("torch", "numpy", "gymnasium", "sentence-transformers", "xllamacpp")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def model_options(settings: Settings) -> dict[str, Any]:
+    """What `open_models` takes from the settings."""
+    return {
+        "server": settings.server,
+        "mutator_model": settings.mutator_model,
+        "target_model": settings.target_model,
+        "embedding_model": settings.embedding_model,
+        "slots": settings.max_workers,
+        "timeout_s": settings.timeout,
+        "load_timeout_s": settings.load_timeout,
+        "retries": settings.retries,
+        "num_ctx": settings.num_ctx,
+        "max_tokens_mutation": settings.max_tokens_mutation,
+        "max_tokens_answer": settings.max_tokens_answer,
+        "temperature_mutation": settings.temperature_mutation,
+        "temperature_answer": settings.temperature_answer,
+        "seed": settings.seed,
+    }

@@ -1,0 +1,257 @@
+"""The training loop: collect, learn, log, save."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+import numpy as np
+import torch
+
+from environment.steps import EnvStep
+from model_client.client import CallCounts
+from model_client.session import Models
+from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, collect_rollout
+from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
+from training.progress import Progress
+from training.rollout_log import RolloutLog, learning_metrics, performance_metrics
+from training.run_directory import SUMMARY, RunDirectory
+from training.settings import Settings
+from training.setup import Task
+
+COUNTED = ("model_calls", "failed_calls", "cache_hits", "attempts")
+
+
+@dataclass
+class RunCounts:
+    """What the run added up to so far, interruptions included."""
+
+    update: int = 0
+    env_steps: int = 0
+    trained_transitions: int = 0
+    masked_transitions: int = 0
+    wall_time_s: float = 0.0
+    calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
+    transitions_bytes: int = 0
+    returns_first: list[float] = field(default_factory=list)
+    """Mean returns of the first tenth of the updates."""
+    returns_last: list[float] = field(default_factory=list)
+
+
+class Trainer:
+    """Trains a policy on a task and keeps the run directory."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        task: Task,
+        models: Models,
+        run: RunDirectory,
+        *,
+        max_rewrites: int,
+    ) -> None:
+        self.settings, self.models, self.run = settings, models, run
+        envs = [
+            QueryMutationEnv(
+                task.train,
+                task.operators,
+                task.objective,
+                models,
+                max_rewrites=max_rewrites,
+                seed=settings.seed,
+                index=index,
+                num_envs=settings.num_processes,
+            )
+            for index in range(settings.num_processes)
+        ]
+        # All that is known beforehand is embedded together, in batches that do not depend on time.
+        models.encoder.encode([q.question for q in task.train] + [q.reference for q in task.train])
+        self.envs = BatchedQueryMutationEnv(envs, settings.max_workers)
+        torch.manual_seed(settings.seed)
+        self.policy = ActorCritic(
+            self.envs.observation_size, self.envs.num_actions, settings.hidden_size
+        )
+        self.algorithm = PPO(self.policy, ppo_settings(settings))
+        self.generators = [
+            np.random.default_rng([settings.seed, 1, index])
+            for index in range(settings.num_processes)
+        ]
+        self.shuffle = np.random.default_rng([settings.seed, 2])
+        self.counts = RunCounts()
+        self.updates = ceil(settings.num_env_steps / (settings.num_processes * settings.num_steps))
+        self._saved: tuple[dict[str, Any], dict[str, Any]] | None = None
+
+    def train(self) -> dict[str, Any]:
+        """Runs until the steps asked for are done; returns the summary."""
+        from torch.utils.tensorboard import SummaryWriter
+
+        if self.counts.update == 0:
+            self.envs.batch_reset()
+            self._remember()
+        writer = SummaryWriter(
+            str(self.run.tensorboard), purge_step=self.counts.env_steps + 1, flush_secs=10
+        )
+        progress = Progress(self.settings.num_env_steps, self.counts.env_steps)
+        try:
+            while self.counts.env_steps < self.settings.num_env_steps:
+                self._one_update(writer, progress)
+        finally:
+            progress.close()
+            writer.close()
+        self.save()
+        summary = self.summary()
+        self.run.write_json(SUMMARY, summary)
+        return summary
+
+    def save(self) -> None:
+        """Writes the state after the last whole update, whatever has happened since."""
+        if self._saved is not None:
+            self.run.save_checkpoint(*self._saved)
+
+    def restore(self) -> None:
+        """Takes up the last checkpoint of the run directory."""
+        tensors, state = self.run.load_checkpoint()
+        self.policy.load_state_dict(tensors["policy"])
+        self.algorithm.optimizer.load_state_dict(tensors["optimizer"])
+        for generator, saved in zip(self.generators, state["generators"], strict=True):
+            generator.bit_generator.state = saved
+        self.shuffle.bit_generator.state = state["shuffle"]
+        self.counts = RunCounts(**state["counts"])
+        self.envs.set_state(state["envs"])
+        self.run.cut_transitions(self.counts.transitions_bytes)
+        self._remember()
+
+    def summary(self) -> dict[str, Any]:
+        """What summary.json holds."""
+        counts = self.counts
+        return {
+            "env_steps": counts.env_steps,
+            "updates": counts.update,
+            **counts.calls,
+            "trained_transitions": counts.trained_transitions,
+            "masked_transitions": counts.masked_transitions,
+            "wall_time_s": round(counts.wall_time_s, 3),
+            "mean_return_first": _mean_or_none(counts.returns_first),
+            "mean_return_last": _mean_or_none(counts.returns_last),
+        }
+
+    def _one_update(self, writer: Any, progress: Progress) -> None:
+        settings, counts = self.settings, self.counts
+        started = time.monotonic()
+        calls_before = self.models.client.counts()
+        left = settings.num_env_steps - counts.env_steps
+        num_steps = min(settings.num_steps, ceil(left / settings.num_processes))
+        if settings.use_linear_lr_decay:
+            self.algorithm.decay_lr(left / settings.num_env_steps)
+        storage = RolloutStorage(
+            num_steps, settings.num_processes, self.envs.observation_size, self.envs.num_actions
+        )
+        log = RolloutLog(counts.update + 1, counts.env_steps // settings.num_processes)
+
+        def on_step(step: int, env: int, result: EnvStep) -> None:
+            log.add(step, env, result)
+            progress.step(result.episode_return, self._calls_so_far())
+
+        collect_rollout(
+            self.envs,
+            self.policy,
+            storage,
+            self.generators,
+            gamma=settings.gamma,
+            gae_lambda=settings.gae_lambda,
+            on_step=on_step,
+        )
+        collected = time.monotonic()
+        stats = self.algorithm.update(storage, self.shuffle)
+        learned = time.monotonic()
+        calls_after = self.models.client.counts()
+
+        counts.update += 1
+        counts.env_steps += len(log.steps)
+        counts.trained_transitions += stats.trained_rows
+        counts.masked_transitions += log.masked()
+        self._count_calls(calls_before, calls_after)
+        self._note_returns(log.returns())
+        counts.transitions_bytes = self.run.append_transitions(log.transitions())
+        if counts.update % settings.log_interval == 0 or counts.env_steps >= settings.num_env_steps:
+            metrics = log.metrics()
+            metrics |= learning_metrics(
+                storage, stats, self.algorithm.optimizer.param_groups[0]["lr"]
+            )
+            metrics |= performance_metrics(
+                calls_before,
+                calls_after,
+                steps=len(log.steps),
+                collect_s=collected - started,
+                learn_s=learned - collected,
+            )
+            for tag, value in metrics.items():
+                writer.add_scalar(tag, value, counts.env_steps)
+            progress.update_done(counts.update, self.updates, self._calls_so_far())
+        counts.wall_time_s += time.monotonic() - started
+        self._remember()
+        if counts.update % settings.save_interval == 0:
+            self.save()
+
+    def _remember(self) -> None:
+        """Keeps what a checkpoint needs: an interruption in mid-rollout saves this state."""
+        tensors = {
+            "policy": {name: value.clone() for name, value in self.policy.state_dict().items()},
+            "optimizer": _copied(self.algorithm.optimizer.state_dict()),
+        }
+        state = {
+            "generators": [generator.bit_generator.state for generator in self.generators],
+            "shuffle": self.shuffle.bit_generator.state,
+            "envs": self.envs.get_state(),
+            "counts": _copied(vars(self.counts)),
+        }
+        self._saved = (tensors, state)
+
+    def _count_calls(self, before: CallCounts, after: CallCounts) -> None:
+        for name in COUNTED:
+            self.counts.calls[name] += getattr(after, name) - getattr(before, name)
+
+    def _calls_so_far(self) -> CallCounts:
+        return self.models.client.counts()
+
+    def _note_returns(self, returns: list[float]) -> None:
+        if not returns:
+            return
+        window = max(1, self.updates // 10)
+        mean = float(np.mean(returns))
+        if len(self.counts.returns_first) < window:
+            self.counts.returns_first.append(mean)
+        self.counts.returns_last = list(deque([*self.counts.returns_last, mean], maxlen=window))
+
+
+def ppo_settings(settings: Settings) -> PPOSettings:
+    """The algorithm's share of the settings."""
+    return PPOSettings(
+        lr=settings.lr,
+        gamma=settings.gamma,
+        gae_lambda=settings.gae_lambda,
+        clip_param=settings.clip_param,
+        ppo_epoch=settings.ppo_epoch,
+        num_mini_batch=settings.num_mini_batch,
+        value_loss_coef=settings.value_loss_coef,
+        entropy_coef=settings.entropy_coef,
+        max_grad_norm=settings.max_grad_norm,
+        target_kl=settings.target_kl,
+    )
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
+
+
+def _mean_or_none(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
