@@ -25,7 +25,7 @@ def printable(text: str) -> str:
     return "".join(c for c in kept if unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Co"})
 
 
-class TerminalHandler(logging.StreamHandler):  # type: ignore[type-arg]
+class TerminalHandler(logging.Handler):
     """Log messages on standard error, above a progress bar that may be there."""
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -42,9 +42,7 @@ class CallCost:
     @classmethod
     def of(cls, outcome: Outcome) -> CallCost:
         reply = outcome.reply
-        return cls(
-            outcome.latency_s, reply.prompt_tokens, reply.completion_tokens, outcome.cached
-        )
+        return cls(outcome.latency_s, reply.prompt_tokens, reply.completion_tokens, outcome.cached)
 
 
 @dataclass(frozen=True)

@@ -87,9 +87,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         observation, info = self._run(self.reset_flow())
         return observation, info
 
-    def step(
-        self, action: np.int64 | int
-    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         step: EnvStep = self._run(self.step_flow(int(action)))
         return step.observation, step.reward, step.terminated, step.truncated, step.info
 

@@ -123,14 +123,18 @@ class EpisodeView:
         template = np.zeros(self.num_operators, np.float32)
         if state.template is not None:
             template[state.template] = 1.0
-        similarities = [np.dot(original, current), np.dot(original, answer), np.dot(current, answer)]
+        similarities = [
+            np.dot(original, current),
+            np.dot(original, answer),
+            np.dot(current, answer),
+        ]
         features = [
             *query_features(state.original),
             *query_features(state.current),
             *answer_features(state.answer, cut=state.answer_cut),
             *similarities,
         ]
-        return np.concatenate(
+        observation = np.concatenate(
             [
                 original,
                 current,
@@ -140,7 +144,9 @@ class EpisodeView:
                 template,
                 np.asarray([state.steps_left / self.max_rewrites], np.float32),
             ]
-        ).astype(np.float32)
+        )
+        # A cosine can exceed 1 by a rounding error.
+        return np.clip(observation, -1.0, 1.0).astype(np.float32)
 
     def action_mask(self, state: EpisodeState) -> ActionMask:
         """True for stop and for the operators not yet tried in this episode."""

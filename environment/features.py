@@ -10,7 +10,13 @@ from model_client.encoders import packaged_model_path
 from objectives.refusal import is_refusal
 
 WH_WORDS = {"what", "who", "whom", "whose", "which", "when", "where", "why", "how"}
-AUXILIARIES = set("is are was were am do does did can could will would should has have had".split())
+AUXILIARIES = {"is", "are", "was", "were", "am", "do", "does", "did", "can", "could", "will"} | {
+    "would",
+    "should",
+    "has",
+    "have",
+    "had",
+}
 WORD = re.compile(r"[a-zA-Z']+")
 
 
@@ -50,8 +56,6 @@ def answer_features(answer: str, *, cut: bool) -> list[float]:
         float(any(character.isdigit() for character in answer)),
         float("?" in answer),
     ]
-
-
 
 
 def _squash(value: float, typical: float) -> float:

@@ -1,4 +1,4 @@
-"""A run at a glance: its learning curve, as a picture and on the terminal, and its best rewrites."""
+"""A run at a glance: its learning curve, on the terminal and as a picture, and best rewrites."""
 
 from __future__ import annotations
 

@@ -173,5 +173,5 @@ def backoff_s(attempt: int, retry_after_s: float | None) -> float:
     if retry_after_s is not None:
         return min(retry_after_s, RETRY_AFTER_LIMIT_S)
     wait_s = min(BACKOFF_FIRST_S * 2.0 ** (attempt - 1), BACKOFF_LIMIT_S)
-    # Jitter spreads the retries of many threads; nothing learned depends on it, so it needs no seed.
+    # Jitter spreads the retries of many threads; nothing learned depends on it: it has no seed.
     return wait_s * random.uniform(1 - BACKOFF_JITTER, 1)

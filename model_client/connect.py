@@ -106,9 +106,8 @@ def normalise_url(text: str) -> str:
     >>> normalise_url("localhost:8000"), normalise_url("http://box:8000/v1/")
     ('http://localhost:8000', 'http://box:8000')
     """
-    url = text.strip().rstrip("/").removesuffix("/v1").rstrip("/")
-    if "://" not in url:
-        url = f"http://{url}"
+    url = text.strip() if "://" in text else f"http://{text.strip()}"
+    url = url.rstrip("/").removesuffix("/v1").rstrip("/")
     try:
         parts = urlsplit(url)
         valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

@@ -18,6 +18,7 @@ from model_client.client import ModelClient
 
 Flow = Generator[Any, Any, Any]
 BatchHandler = Callable[[Sequence[Any]], Sequence[Any]]
+Handlers = Mapping[type[Any], BatchHandler]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class FlowRunner:
     def __init__(
         self,
         client: ModelClient,
-        handlers: Mapping[type, BatchHandler],
+        handlers: Handlers,
         *,
         max_workers: int = 8,
     ) -> None:

@@ -117,11 +117,11 @@ def _read_body(response: requests.Response, deadline: float) -> bytes:
         if time.monotonic() > deadline:
             raise TimeoutError
     expected = response.headers.get("Content-Length")
-    if expected and expected.isdigit() and not response.headers.get("Content-Encoding"):
-        if size < int(expected):
-            raise CallFailedError(
-                "connection", f"answer broke off after {size} of {expected} bytes", retryable=True
-            )
+    plain = not response.headers.get("Content-Encoding")
+    if plain and expected and expected.isdigit() and size < int(expected):
+        raise CallFailedError(
+            "connection", f"answer broke off after {size} of {expected} bytes", retryable=True
+        )
     return b"".join(chunks)
 
 

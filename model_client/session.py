@@ -58,7 +58,11 @@ def open_models(
     )
     try:
         encoder = load_encoder(
-            embedding_model, http=connection.http, dialect=connection.dialect
+            embedding_model,
+            http=connection.http,
+            dialect=connection.dialect,
+            # A model that runs on the same cores starves if torch takes them all.
+            torch_threads=1 if connection.embedded else None,
         )
         warm_up(connection, num_ctx=num_ctx, timeout_s=load_timeout_s)
     except BaseException:

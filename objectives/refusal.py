@@ -7,7 +7,7 @@ import re
 _REFUSAL = re.compile(
     r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:very |so |really )?(?:sorry|afraid)"
     r"|sorry\b|unfortunately,? i\b|as an? (?:ai|artificial|language|large)\b"
-    r"|i (?:can(?:no|['’])?t|cannot|can not|won['’]?t|will not|am (?:not able|unable)|do not|don['’]?t)"
+    r"|i (?:can(?:no|['’])?t|can not|won['’]?t|will not|am (?:not able|unable)|do not|don['’]?t)"
     r" (?:to )?(?:help|assist|answer|provide|do that|comply|fulfil+|discuss|give|offer|support))",
     re.IGNORECASE,
 )

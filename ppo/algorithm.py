@@ -106,9 +106,7 @@ class PPO:
             values, rows.values[chosen], rows.returns[chosen], value_clip
         )
         entropy = -(all_log_probs.exp() * all_log_probs).sum(-1).mean()
-        loss = (
-            policy_loss + settings.value_loss_coef * value_loss - settings.entropy_coef * entropy
-        )
+        loss = policy_loss + settings.value_loss_coef * value_loss - settings.entropy_coef * entropy
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.policy.parameters(), settings.max_grad_norm)
@@ -124,9 +122,7 @@ class PPO:
         }
 
 
-def _clipped_value_loss(
-    values: Tensor, old_values: Tensor, returns: Tensor, clip: float
-) -> Tensor:
+def _clipped_value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip: float) -> Tensor:
     bounded = old_values + (values - old_values).clamp(-clip, clip)
     return 0.5 * torch.max((values - returns) ** 2, (bounded - returns) ** 2).mean()
 

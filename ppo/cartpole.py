@@ -69,7 +69,7 @@ def evaluate(
         total, done = 0.0, False
         while not done:
             row = np.asarray(observation, np.float32).reshape(1, -1)
-            log_probs, _ = policy.predict(row, np.ones((1, policy.actor[-1].out_features), bool))
+            log_probs, _ = policy.predict(row, np.ones((1, policy.num_actions), bool))
             observation, reward, terminated, truncated, _ = env.step(int(log_probs[0].argmax()))
             total += float(reward)
             done = terminated or truncated

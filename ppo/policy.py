@@ -18,6 +18,7 @@ class ActorCritic(nn.Module):
 
     def __init__(self, observation_size: int, num_actions: int, hidden_size: int = 64) -> None:
         super().__init__()
+        self.num_actions = num_actions
         # A small last gain makes the first policy nearly uniform.
         self.actor = _mlp(observation_size, hidden_size, num_actions, last_gain=0.01)
         self.critic = _mlp(observation_size, hidden_size, 1, last_gain=1.0)

@@ -72,9 +72,7 @@ class RolloutStorage:
         self.truncated[step, env] = result.truncated
         self.valid[step, env] = not result.failed
 
-    def compute_returns(
-        self, last_values: np.ndarray, *, gamma: float, gae_lambda: float
-    ) -> None:
+    def compute_returns(self, last_values: np.ndarray, *, gamma: float, gae_lambda: float) -> None:
         """Generalised advantage estimation (Schulman et al., 2016) over the valid rows.
 
         A terminated episode is worth nothing more; a truncated one is worth the value of its own

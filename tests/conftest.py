@@ -1,0 +1,82 @@
+"""Parts the tests share: the real encoder, a simulated server, and models connected to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from data import Question, load_questions, split_questions
+from model_client.client import ModelClient
+from model_client.connect import connect
+from model_client.encoders import Encoder, load_encoder
+from model_client.roles import Roles
+from model_client.session import Models
+from objectives import Weights, load_objective
+from operators import Operator, load_operators
+from rl_query_mutator_env import QueryMutationEnv
+from servers.simulated import SimulatedServer, answer_from_questions
+
+SIMULATED_MODELS = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
+SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:3b"]
+
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def encoder() -> Encoder:
+    return load_encoder("minilm")
+
+
+@pytest.fixture(scope="session")
+def train_questions() -> list[Question]:
+    return split_questions(load_questions())[0]
+
+
+@pytest.fixture(scope="session")
+def operators() -> list[Operator]:
+    return load_operators()
+
+
+@pytest.fixture()
+def server() -> Iterator[SimulatedServer]:
+    """Eight slots, no latency, and answers whose quality depends on how one asks."""
+    with SimulatedServer(slots=8, answer=answer_from_questions("data/questions.jsonl")) as running:
+        yield running
+
+
+@pytest.fixture()
+def models_for(encoder: Encoder) -> Iterator[Callable[..., Models]]:
+    """Connects to a server; every connection is closed after the test."""
+    opened: list[Models] = []
+
+    def make(
+        server: SimulatedServer, *, retries: int = 0, timeout_s: float = 10.0, **roles: Any
+    ) -> Models:
+        connection = connect(server.url, timeout_s=timeout_s, **SIMULATED_MODELS)
+        client = ModelClient(connection.http, connection.dialect, retries=retries)
+        models = Models(client, Roles(**SIMULATED_MODELS, **roles), encoder, connection)
+        opened.append(models)
+        server.reset_stats()
+        return models
+
+    yield make
+    for models in opened:
+        models.close()
+
+
+@pytest.fixture()
+def make_env(
+    train_questions: list[Question], operators: list[Operator]
+) -> Callable[..., QueryMutationEnv]:
+    """An environment on the shipped questions, with the shipped operators."""
+
+    def make(models: Models, **options: Any) -> QueryMutationEnv:
+        options = {"questions": train_questions, "operators": operators, **options}
+        options.setdefault("objective", load_objective("answer", Weights()))
+        return QueryMutationEnv(models=models, **options)
+
+    return make

@@ -190,8 +190,8 @@ def markdown() -> str:
     lines = [
         "# Metrics",
         "",
-        "Every run writes these to TensorBoard (`tensorboard --logdir runs`), against the number of",
-        "environment steps, every `--log-interval` updates. Failed steps are in no mean.",
+        "Every run writes these to TensorBoard (`tensorboard --logdir runs`), against the",
+        "number of environment steps, every `--log-interval` updates. Failed steps are in no mean.",
         "This page is made by `python -m training.metrics`.",
         "",
     ]

@@ -49,7 +49,7 @@ class RolloutLog:
         """One line for each step, ordered by step and environment: timing leaves no trace."""
         lines = []
         for (step, env), result in sorted(self.steps.items()):
-            line = {
+            line: dict[str, Any] = {
                 "update": self.update,
                 "env": env,
                 "step": self.first_step + step,

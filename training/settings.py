@@ -67,8 +67,8 @@ class Settings:
     server: str = flag(
         "auto",
         SERVER,
-        "auto: the Ollama at OLLAMA_HOST if it answers and has the models, else the embedded model; "
-        "embedded; or a URL",
+        "auto: the Ollama at OLLAMA_HOST if it answers and has the models, else the embedded "
+        "model; embedded; or a URL",
     )
     mutator_model: str | None = flag(
         None, SERVER, "model that rewrites (default: the target model)", parse=str
@@ -95,7 +95,7 @@ class Settings:
     dataset: str | None = flag(
         None, TASK, "JSONL or CSV with question and reference (default: the shipped one)", parse=str
     )
-    operators: list[str] = flag(
+    operators: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
         [], TASK, "file with operators to add to the shipped ones (repeatable)", metavar="FILE"
     )
     only_operators: str = flag("", TASK, "names of the operators to use, with commas between")
@@ -141,7 +141,11 @@ class Settings:
     max_grad_norm: float = flag(0.5, ALGORITHM, "gradients are clipped to this norm", above=0)
     use_linear_lr_decay: bool = flag(False, ALGORITHM, "let the learning rate fall to 0")
     target_kl: float | None = flag(
-        None, ALGORITHM, "end an update that moves further than 1.5 times this", parse=float, above=0
+        None,
+        ALGORITHM,
+        "end an update that moves further than 1.5 times this",
+        parse=float,
+        above=0,
     )
     hidden_size: int = flag(64, ALGORITHM, "width of the policy's layers", at_least=1)
 
@@ -196,7 +200,9 @@ def _add_flag(group: Any, item: Field[Any]) -> None:
     default = _default(item)
     help_text = item.metadata["help"]
     if item.name == "use_batching":
-        group.add_argument(option, dest=item.name, action="store_true", help=help_text + " (default)")
+        group.add_argument(
+            option, dest=item.name, action="store_true", help=help_text + " (default)"
+        )
         group.add_argument(
             "--no-batching", dest=item.name, action="store_false", help="make one call at a time"
         )

@@ -31,7 +31,8 @@ class Task:
 
     def fingerprint(self) -> str:
         """Changes with any question or operator."""
-        parts = [asdict(item) for item in (*self.train, *self.heldout, *self.operators)]
+        parts = [asdict(question) for question in (*self.train, *self.heldout)]
+        parts += [asdict(operator) for operator in self.operators]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

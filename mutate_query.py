@@ -1,0 +1,57 @@
+"""Rewrites questions with a trained policy and shows the answers before and after."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from errors import ServerUnavailableError, UserError
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="mutate_query.py", description=__doc__)
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", help="- reads standard input")
+    parser.add_argument("--run", required=True, metavar="RUN", help="directory of a trained run")
+    parser.add_argument("--file", help="file with one question a line")
+    parser.add_argument("--server", help="auto, embedded or a URL (default: as in training)")
+    parser.add_argument("--target-model", help="model that answers (default: as in training)")
+    parser.add_argument("--mutator-model", help="model that rewrites (default: as in training)")
+    parser.add_argument("--batch-size", type=int, help="calls at once (default: as in training)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    try:
+        # Heavy imports come late: --help and a wrong flag answer at once.
+        from training.using import rewrite_command
+
+        return rewrite_command(
+            args.run,
+            args.questions,
+            file=args.file,
+            as_json=args.json,
+            changes={
+                "server": args.server,
+                "target_model": args.target_model,
+                "mutator_model": args.mutator_model,
+                "batch_size": args.batch_size,
+            },
+        )
+    except (UserError, ServerUnavailableError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UserError) else 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    from command_line import leave
+
+    leave(main())

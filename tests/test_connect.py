@@ -1,0 +1,141 @@
+"""Finding a server: what the user types, what answers, and what is said when nothing does."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from errors import UserError
+from model_client.connect import connect, normalise_url, ollama_url, warm_up
+from servers.embedded import MODEL_NAME
+from servers.simulated import Fault, SimulatedServer
+
+BOTH = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("1.2.3.4", "http://1.2.3.4:11434"),
+        ("example.com:1234", "http://example.com:1234"),
+        ("http://example.com", "http://example.com:80"),
+        ("https://example.com", "https://example.com:443"),
+        ("https://example.com:56789/path/", "https://example.com:56789/path"),
+        (":56789", "http://127.0.0.1:56789"),
+        ("0.0.0.0:1", "http://127.0.0.1:1"),
+        ("[::1]", "http://[::1]:11434"),
+        ("[::1]:5", "http://[::1]:5"),
+        ("::", "http://[::1]:11434"),
+        ("example.com:99999", "http://example.com:11434"),
+        (' "example.com" ', "http://example.com:11434"),
+    ],
+)
+def test_ollama_host_is_read_by_ollamas_own_rules(host: str, url: str) -> None:
+    assert ollama_url(host) == url
+
+
+@pytest.mark.parametrize("text", ["", "ftp://box", "http://", "http://box:port", "http://:80"])
+def test_what_is_not_a_server_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="is not a server"):
+        normalise_url(text)
+
+
+def test_auto_takes_the_ollama_that_has_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    with SimulatedServer() as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        connection = connect("auto", **BOTH)
+        assert connection.http.url == server.url
+        assert connection.dialect.name == "ollama"
+        assert server.url in connection.why
+
+
+def test_auto_refuses_a_named_model_that_nothing_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    with SimulatedServer() as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url)
+        with pytest.raises(UserError, match="ollama pull mistral"):
+            connect("auto", target_model="mistral")
+
+
+@pytest.mark.slow()
+def test_auto_falls_back_to_the_embedded_model_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{free_port()}")
+    connection = connect("auto", slots=2, num_ctx=512)
+    try:
+        assert connection.target_model == connection.mutator_model == MODEL_NAME
+        assert "no Ollama answers" in connection.why
+        assert connection.dialect.name == "openai"
+        warm_up(connection, num_ctx=512, timeout_s=60)
+    finally:
+        connection.close()
+
+
+def test_a_dead_url_is_an_error_with_a_hint_and_no_fallback() -> None:
+    with pytest.raises(UserError, match=r"connection refused.*\n.*--server embedded"):
+        connect(f"http://127.0.0.1:{free_port()}", **BOTH)
+
+
+def test_something_else_that_answers_is_not_taken_for_a_model_server() -> None:
+    with SimulatedServer() as server:
+        server.set_faults(Fault("html", path="/*"))
+        with pytest.raises(UserError, match="answers, but neither"):
+            connect(server.url, **BOTH)
+
+
+def test_a_missing_model_is_named_with_those_there_are() -> None:
+    with SimulatedServer() as server, pytest.raises(UserError) as caught:
+        connect(server.url, target_model="mistral:7b")
+    assert "no model 'mistral:7b'" in str(caught.value)
+    assert "qwen2.5:3b, llama3.2:3b" in str(caught.value)
+    assert "ollama pull mistral:7b" in str(caught.value)
+
+
+def test_latest_need_not_be_typed() -> None:
+    with SimulatedServer(models=("llama3.2:latest",)) as server:
+        assert connect(server.url, target_model="llama3.2").target_model == "llama3.2"
+
+
+def test_one_name_serves_for_both_and_an_only_model_needs_none() -> None:
+    with SimulatedServer(models=("one:1b",)) as server:
+        assert connect(server.url).mutator_model == "one:1b"
+    with SimulatedServer() as server:
+        assert connect(server.url, target_model="qwen2.5:3b").mutator_model == "qwen2.5:3b"
+        with pytest.raises(UserError, match="name the models"):
+            connect(server.url)
+
+
+def test_v1_at_the_end_of_the_url_is_fine() -> None:
+    with SimulatedServer(dialects=("openai",)) as server:
+        assert connect(server.url + "/v1/", **BOTH).dialect.name == "openai"
+
+
+def test_each_model_is_warmed_up_once() -> None:
+    with SimulatedServer() as server:
+        connection = connect(server.url, **BOTH)
+        warm_up(connection, num_ctx=512, timeout_s=10)
+        assert server.stats.loads_by_model == {"qwen2.5:3b": 1, "llama3.2:3b": 1}
+        assert server.stats.generation_calls == 2
+
+
+def test_a_model_that_cannot_load_is_an_error_before_the_run() -> None:
+    with SimulatedServer() as server:
+        connection = connect(server.url, **BOTH)
+        server.set_faults(Fault("load_failure"))
+        with pytest.raises(UserError, match="did not answer its first call"):
+            warm_up(connection, num_ctx=512, timeout_s=10)
+
+
+def test_the_key_goes_only_where_it_was_meant_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUERY_MUTATOR_API_KEY", "secret-1")
+    with SimulatedServer(dialects=("openai",)) as server:
+        connect(server.url, **BOTH)
+        assert server.stats.last_requests[-1].headers["authorization"] == "Bearer secret-1"

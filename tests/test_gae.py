@@ -1,0 +1,117 @@
+"""Advantages against values worked out by hand, and what the optimizer is shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from environment.steps import EnvStep
+from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage
+
+GAMMA, LAMBDA = 0.9, 0.8
+
+
+def filled(
+    rewards: list[float],
+    values: list[float],
+    *,
+    terminated: tuple[int, ...] = (),
+    truncated: tuple[int, ...] = (),
+    failed: tuple[int, ...] = (),
+) -> RolloutStorage:
+    storage = RolloutStorage(len(rewards), 1, 2, 3)
+    mask = np.ones(3, bool)
+    for step, (reward, value) in enumerate(zip(rewards, values, strict=True)):
+        observation = np.full(2, step, np.float32)
+        storage.record_action(step, 0, observation, mask, step % 3, -1.0, value)
+        result = EnvStep(
+            observation, mask, reward, step in terminated, step in truncated, step in failed
+        )
+        storage.record_result(step, 0, result)
+    return storage
+
+
+def advantages(storage: RolloutStorage, last_value: float) -> list[float]:
+    storage.compute_returns(np.array([last_value]), gamma=GAMMA, gae_lambda=LAMBDA)
+    return storage.advantages[:, 0].tolist()
+
+
+def test_an_episode_that_goes_on_bootstraps_from_the_next_value() -> None:
+    result = advantages(filled([1.0, 2.0], [0.5, 0.25]), last_value=4.0)
+    second = 2.0 + GAMMA * 4.0 - 0.25
+    first = 1.0 + GAMMA * 0.25 - 0.5 + GAMMA * LAMBDA * second
+    assert result == pytest.approx([first, second])
+
+
+def test_a_terminated_episode_is_worth_nothing_more() -> None:
+    result = advantages(filled([1.0, 2.0], [0.5, 0.25], terminated=(0,)), last_value=4.0)
+    assert result == pytest.approx([1.0 - 0.5, 2.0 + GAMMA * 4.0 - 0.25])
+
+
+def test_a_truncated_episode_bootstraps_from_its_own_final_observation() -> None:
+    storage = filled([1.0, 2.0], [0.5, 0.25], truncated=(0,))
+    storage.final_values[0, 0] = 3.0
+    result = advantages(storage, last_value=4.0)
+    assert result == pytest.approx([1.0 + GAMMA * 3.0 - 0.5, 2.0 + GAMMA * 4.0 - 0.25])
+
+
+def test_a_failed_step_says_nothing_and_the_one_before_bootstraps_from_its_state() -> None:
+    storage = filled([1.0, 99.0, 2.0], [0.5, 0.25, 0.75], truncated=(1,), failed=(1,))
+    result = advantages(storage, last_value=4.0)
+    assert result == pytest.approx([1.0 + GAMMA * 0.25 - 0.5, 0.0, 2.0 + GAMMA * 4.0 - 0.75])
+
+
+def test_with_lambda_1_the_return_is_the_discounted_sum_of_rewards() -> None:
+    storage = filled([1.0, 2.0, 3.0], [0.3, 0.2, 0.1], terminated=(2,))
+    storage.compute_returns(np.array([7.0]), gamma=GAMMA, gae_lambda=1.0)
+    assert storage.returns[0, 0] == pytest.approx(1 + GAMMA * 2 + GAMMA**2 * 3)
+
+
+def test_the_optimizer_sees_valid_rows_only_and_all_of_them() -> None:
+    storage = filled(
+        [1.0, 99.0, 2.0, 3.0, 4.0], [0.0] * 5, terminated=(0, 2, 3), truncated=(1,), failed=(1,)
+    )
+    advantages(storage, 0.0)
+    rows = storage.training_rows()
+    assert rows.observations[:, 0].tolist() == [0, 2, 3, 4]
+    assert 99.0 not in rows.returns.tolist()
+
+
+@pytest.mark.parametrize("num_mini_batch", [1, 3, 4, 50])
+def test_every_row_is_used_in_every_epoch(num_mini_batch: int) -> None:
+    storage = filled([float(n) for n in range(7)], [0.0] * 7, terminated=tuple(range(7)))
+    advantages(storage, 0.0)
+    settings = PPOSettings(ppo_epoch=3, num_mini_batch=num_mini_batch)
+    algorithm = PPO(ActorCritic(2, 3), settings)
+    used: list[int] = []
+    original = algorithm._step
+
+    def spy(rows, advantage, clip, chosen):  # type: ignore[no-untyped-def]
+        used.extend(chosen.tolist())
+        return original(rows, advantage, clip, chosen)
+
+    algorithm._step = spy  # type: ignore[method-assign]
+    stats = algorithm.update(storage, np.random.default_rng(0))
+    assert sorted(used) == sorted(list(range(7)) * 3)
+    assert stats.trained_rows == 7
+
+
+def test_a_rollout_in_which_all_failed_changes_nothing() -> None:
+    storage = filled([1.0, 1.0], [0.0, 0.0], truncated=(0, 1), failed=(0, 1))
+    advantages(storage, 0.0)
+    policy = ActorCritic(2, 3)
+    before = [parameter.clone() for parameter in policy.parameters()]
+    stats = PPO(policy, PPOSettings()).update(storage, np.random.default_rng(0))
+    assert stats.trained_rows == stats.optimizer_steps == 0
+    assert all((a == b).all() for a, b in zip(before, policy.parameters(), strict=True))
+
+
+def test_a_policy_that_moved_too_far_stops_before_the_step() -> None:
+    storage = filled([float(n) for n in range(8)], [0.0] * 8, terminated=tuple(range(8)))
+    advantages(storage, 0.0)
+    storage.log_probs[:] = -9.0  # as if the acting policy had been quite another one
+    policy = ActorCritic(2, 3)
+    before = [parameter.clone() for parameter in policy.parameters()]
+    stats = PPO(policy, PPOSettings(target_kl=0.01)).update(storage, np.random.default_rng(0))
+    assert stats.optimizer_steps == 0
+    assert all((a == b).all() for a, b in zip(before, policy.parameters(), strict=True))

@@ -1,0 +1,170 @@
+"""A trained policy at work: it rewrites questions that have no reference answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from command_line import printable, show_warnings
+from environment.episodes import STOP_ACTION, EpisodeView, opening_flow, rewrite_flow
+from errors import UserError
+from model_client.flows import Encode, FlowRunner, encode_handler
+from model_client.roles import Roles
+from model_client.session import Models, open_models
+from operators import Operator
+from ppo import ActorCritic
+from training.run_directory import CONFIG, RunDirectory
+from training.settings import Settings, check
+from training.setup import load_task, model_options
+
+MAX_QUESTIONS = 100_000
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What a policy made of a question."""
+
+    question: str
+    rewritten_query: str
+    """What to send to the target model: the question itself where the policy left it alone."""
+    operators: list[str]
+    answer_before: str
+    answer_after: str
+    failed: str = ""
+    """Why a call failed; the question is then left as it was."""
+
+
+@dataclass(frozen=True)
+class TrainedPolicy:
+    """A policy with what it needs to act."""
+
+    policy: ActorCritic
+    operators: list[Operator]
+    view: EpisodeView
+
+    def rewrite_flow(self, question: str, roles: Roles) -> Generator[Any, Any, Rewritten]:
+        """The flow of one question: ask, let the policy choose, rewrite, ask again."""
+        state, answer = yield from opening_flow(
+            question, roles, max_rewrites=self.view.max_rewrites
+        )
+        before, chosen, failure = answer.text, list[str](), answer.reason
+        while not failure and state.steps_left > 0:
+            observation = yield from self.view.observe_flow(state)
+            action = self.greedy(observation, self.view.action_mask(state))
+            if action == STOP_ACTION:
+                break
+            rewrite = yield from rewrite_flow(state, action - 1, self.operators, roles)
+            failure = rewrite.failure
+            if not failure:
+                chosen.append(self.operators[action - 1].name)
+                state = rewrite.state
+        return Rewritten(question, state.prompt, chosen, before, state.answer, failure)
+
+    def greedy(self, observation: np.ndarray, mask: np.ndarray) -> int:
+        """The most probable action."""
+        log_probs, _ = self.policy.predict(observation[None], mask[None])
+        return int(log_probs[0].argmax())
+
+
+def load_settings(run: RunDirectory) -> Settings:
+    """The settings a run was trained with."""
+    if not (run.path / CONFIG).is_file():
+        raise UserError(f"{run.path} holds no run (no {CONFIG}); check --run")
+    config = run.read_json(CONFIG)
+    try:
+        stored = config["settings"]
+        # The models are those that were used, also where the run left the choice to the server.
+        stored = {**stored, **{key: config[key] for key in ("mutator_model", "target_model")}}
+        return Settings(**stored)
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{run.path / CONFIG} is damaged: {error}") from error
+
+
+def load_trained(run: RunDirectory, settings: Settings, dimension: int) -> TrainedPolicy:
+    """The policy of a run's last checkpoint."""
+    operators = load_task(settings).operators
+    view = EpisodeView(len(operators), dimension, settings.max_rewrites or 1)
+    policy = ActorCritic(view.size, view.num_actions, settings.hidden_size)
+    tensors, _ = run.load_checkpoint()
+    try:
+        policy.load_state_dict(tensors["policy"])
+    except (RuntimeError, KeyError) as error:
+        raise UserError(
+            f"the policy of {run.path} does not fit: its operators or its embedding model "
+            "have changed since"
+        ) from error
+    policy.eval()
+    return TrainedPolicy(policy, operators, view)
+
+
+def rewrite_questions(
+    trained: TrainedPolicy, models: Models, questions: Sequence[str], *, max_workers: int
+) -> list[Rewritten]:
+    """What the policy makes of each question, in order."""
+    handlers = {Encode: encode_handler(models.encoder.encode_each)}
+    runner = FlowRunner(models.client, handlers, max_workers=max_workers)
+    return runner.run([trained.rewrite_flow(question, models.roles) for question in questions])
+
+
+def rewrite_command(
+    run_path: str,
+    questions: Sequence[str],
+    *,
+    file: str | None,
+    as_json: bool,
+    changes: dict[str, Any],
+) -> int:
+    """What `mutate_query.py` does; returns the exit code."""
+    show_warnings()
+    torch.set_num_threads(1)
+    texts = _gather(questions, file)
+    run = RunDirectory(run_path)
+    settings = load_settings(run)
+    settings = replace(settings, **{key: value for key, value in changes.items() if value})
+    check(settings)
+    if changes.get("batch_size") is not None and changes["batch_size"] < 1:
+        raise UserError("--batch-size must be at least 1")
+    run.load_checkpoint()
+    with open_models(**model_options(settings)) as models:
+        trained = load_trained(run, settings, models.encoder.dimension)
+        results = rewrite_questions(trained, models, texts, max_workers=settings.max_workers)
+    for result in results:
+        print(json.dumps(asdict(result), ensure_ascii=False) if as_json else _shown(result))
+    return 1 if any(result.failed for result in results) else 0
+
+
+def _gather(questions: Sequence[str], file: str | None) -> list[str]:
+    texts = [text for text in questions if text != "-"]
+    lines: list[str] = []
+    if file:
+        try:
+            lines += Path(file).read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise UserError(f"cannot read {file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UserError(f"{file} is not UTF-8 text") from error
+    if "-" in questions or (not questions and not file and not sys.stdin.isatty()):
+        lines += sys.stdin.read().splitlines()
+    texts += [line.strip() for line in lines if line.strip()]
+    if not texts:
+        raise UserError("no question: give one as an argument, by --file, or on standard input")
+    return texts[:MAX_QUESTIONS]
+
+
+def _shown(result: Rewritten) -> str:
+    rows = [("question", result.question)]
+    if result.failed:
+        rows += [("failed", result.failed)]
+    else:
+        rows += [("operators", ", ".join(result.operators) or "none: best left as it is")]
+        rows += [("before", result.answer_before)]
+    if result.operators:
+        rows += [("rewritten", result.rewritten_query), ("after", result.answer_after)]
+    return "\n".join(f"{label + ':':<11} {printable(text)}" for label, text in rows) + "\n"
