@@ -6,8 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 USER_READY := $(VENV)/.ready-user
 DEV_READY := $(VENV)/.ready-dev
 
-DEMO_FLAGS := --server embedded --num-env-steps 384 --num-processes 8 --num-steps 4 --batch-size 4 \
-	--max-tokens-answer 40 --lr 3e-3 --ppo-epoch 8 --num-mini-batch 2
+DEMO_FLAGS := --server embedded --num-questions 40 --num-env-steps 640 --num-processes 8 \
+	--num-steps 8 --batch-size 4 --max-tokens-answer 40 --lr 3e-3 --ppo-epoch 8 --num-mini-batch 2
 
 .PHONY: help setup demo test lint format type clean
 .DELETE_ON_ERROR:

@@ -51,8 +51,9 @@ def terminal_curve(steps: list[int], means: list[float]) -> str:
     plotext.plot(steps, [0.0] * len(steps), marker=".")
     plotext.plot(steps, means, marker="braille")
     low, high = min(0.0, *means), max(0.0, *means)
-    ticks = np.linspace(low, high, 5).tolist() if high > low else [0.0]
-    plotext.yticks(ticks, [f"{tick:+.2f}" for tick in ticks])
+    near = (high - low) / 8
+    ticks = [0.0] + [tick for tick in (low, low / 2, high / 2, high) if abs(tick) > near]
+    plotext.yticks(ticks, [f"{tick:+.2f}" if tick else "0" for tick in ticks])
     chosen = sorted({steps[round(i)] for i in np.linspace(0, len(steps) - 1, 6)})
     plotext.xticks(chosen, [str(step) for step in chosen])
     chart: str = plotext.build()

@@ -95,6 +95,9 @@ class Settings:
     dataset: str | None = flag(
         None, TASK, "JSONL or CSV with question and reference (default: the shipped one)", parse=str
     )
+    num_questions: int | None = flag(
+        None, TASK, "train on a sample of so many questions (default: all)", parse=int, at_least=1
+    )
     operators: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
         [], TASK, "file with operators to add to the shipped ones (repeatable)", metavar="FILE"
     )

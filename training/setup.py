@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import random
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
@@ -43,6 +44,8 @@ def load_task(settings: Settings) -> Task:
         raise UserError(
             f"{settings.dataset} has no question to train on: all its rows are held out"
         )
+    if settings.num_questions is not None and settings.num_questions < len(train):
+        train = random.Random(settings.seed).sample(train, settings.num_questions)
     names = [name.strip() for name in settings.only_operators.split(",") if name.strip()]
     operators = select_operators(load_operators(settings.operators), names)
     weights = Weights(

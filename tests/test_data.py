@@ -1,0 +1,102 @@
+"""Questions: what is shipped, and how users' files are read."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from data import load_questions, split_questions
+from errors import UserError
+from objectives.facts import find_facts
+
+
+def test_the_shipped_questions_are_what_the_documents_promise() -> None:
+    questions = load_questions()
+    train, heldout = split_questions(questions)
+    assert len(questions) >= 120
+    assert len(heldout) >= 30
+    assert len({question.category for question in questions}) >= 8
+    styles = Counter(question.columns["style"] for question in questions)
+    assert min(styles["clear"], styles["messy"]) >= len(questions) / 3
+    assert not {q.question.casefold() for q in train} & {q.question.casefold() for q in heldout}
+
+
+def test_every_shipped_reference_holds_its_own_key_facts() -> None:
+    for question in load_questions():
+        assert question.key_facts
+        assert all(find_facts(question.reference, question.key_facts)), question
+
+
+def test_a_csv_file_reads_like_a_jsonl_file(tmp_path: Path) -> None:
+    csv_file, jsonl_file = tmp_path / "q.csv", tmp_path / "q.jsonl"
+    csv_file.write_text(
+        "\ufeffid,question,reference,category,split,key_facts,level\n"
+        'a,"How many, exactly?",Eight.,math,test,8|eight,easy\n'
+        "b,Where?,In Paris on the Seine.,,train,Paris; Seine,\n",
+        encoding="utf-8",
+    )
+    rows = [
+        {"id": "a", "question": "How many, exactly?", "reference": "Eight.", "category": "math",
+         "split": "heldout", "key_facts": [["8", "eight"]], "level": "easy"},
+        {"id": "b", "question": "Where?", "reference": "In Paris on the Seine.", "split": "train",
+         "key_facts": ["Paris", ["Seine"]]},
+    ]  # fmt: skip
+    jsonl_file.write_text("\n".join(map(json.dumps, rows)) + "\n\n")
+    assert load_questions(csv_file) == load_questions(jsonl_file)
+    assert load_questions(csv_file)[0].columns == {"level": "easy"}
+
+
+def test_rows_without_a_split_are_split_by_content(tmp_path: Path) -> None:
+    rows = [json.dumps({"question": f"What is {n}?", "reference": "A number."}) for n in range(200)]
+    file = tmp_path / "q.jsonl"
+    file.write_text("\n".join(rows))
+    before = {q.question: q.split for q in load_questions(file)}
+    file.write_text("\n".join(reversed(rows[:150])))
+    after = {q.question: q.split for q in load_questions(file)}
+    assert 30 <= list(before.values()).count("heldout") <= 90
+    assert all(before[question] == split for question, split in after.items())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "holds no questions"),
+        ('{"question": "Why?", "reference": "So."}\n{"question": "Why"}', "line 2: no 'reference'"),
+        ('{"question": "Why?",', "line 1: not valid JSON"),
+        ("[1, 2]", "line 1: not an object"),
+        ('{"question": ["a"], "reference": "b"}', "line 1: 'question' is not text"),
+        ('{"question": " ", "reference": "b"}', "line 1: 'question' is empty"),
+        ('{"question": "a", "reference": "b", "split": "dev"}', "split 'dev' is neither"),
+        ('{"question": "a", "reference": "b", "key_facts": 5}', "'key_facts' is neither"),
+        ('{"question": "a", "reference": "b", "key_facts": [[5]]}', "a list of texts"),
+        ('{"question": "a\\u0000", "reference": "b"}', "characters that are not text"),
+        ('{"question": "a\\ud800", "reference": "b"}', "characters that are not text"),
+        ("[" * 100_000, "line 1: not valid JSON"),
+        (
+            '{"id": 1, "question": "a", "reference": "b"}\n'
+            '{"id": 1, "question": "c", "reference": "d"}',
+            "line 2: id '1' is already on line 1",
+        ),
+        ("\n".join(["{"] * 5), "and 2 more"),
+    ],
+)
+def test_bad_rows_are_told_by_line_number(content: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "q.jsonl"
+    file.write_text(content)
+    with pytest.raises(UserError) as caught:
+        load_questions(file)
+    assert message in str(caught.value)
+
+
+def test_a_missing_or_binary_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="No such file"):
+        load_questions(tmp_path / "nowhere.jsonl")
+    with pytest.raises(UserError, match="cannot read"):
+        load_questions(tmp_path)
+    binary = tmp_path / "q.csv"
+    binary.write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(UserError, match="not UTF-8"):
+        load_questions(binary)

@@ -1,0 +1,128 @@
+"""What counts as a good answer, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from errors import UserError
+from model_client.encoders import Encoder
+from objectives import Batch, Score, Weights, load_objective
+from objectives.facts import find_facts
+from objectives.refusal import is_refusal
+
+QUESTION = "How many legs does a spider have?"
+
+
+def judge(encoder: Encoder, answer: str, *, rewritten: str = QUESTION, facts: bool = True) -> Score:
+    objective = load_objective("answer", Weights())
+    return objective(
+        Batch(
+            questions=[QUESTION],
+            rewritten_questions=[rewritten],
+            answers=[answer],
+            references=["A spider has eight legs."],
+            key_facts=[(("8", "eight"),) if facts else ()],
+            encode=encoder.encode,
+        )
+    )[0]
+
+
+def test_the_reference_itself_scores_1(encoder: Encoder) -> None:
+    assert judge(encoder, "A spider has eight legs.").total == pytest.approx(1.0, abs=1e-5)
+    assert judge(encoder, "A spider has eight legs.", facts=False).total == pytest.approx(
+        1.0, abs=1e-5
+    )
+
+
+def test_a_close_answer_without_the_fact_loses_the_facts_half(encoder: Encoder) -> None:
+    wrong = judge(encoder, "A spider has six legs.")
+    assert wrong.terms["facts"].value == 0
+    assert wrong.terms["facts"].why == "missing: 8"
+    assert wrong.total < 0.5
+
+
+def test_a_long_right_answer_beats_a_short_wrong_one(encoder: Encoder) -> None:
+    long = "Spiders are arachnids and, unlike insects, which have six, they walk on eight legs."
+    assert judge(encoder, long).total > judge(encoder, "Six legs.").total
+
+
+def test_drift_costs_beyond_the_threshold_only(encoder: Encoder) -> None:
+    same = judge(encoder, "Eight.", rewritten="How many legs does the spider have?")
+    other = judge(encoder, "Eight.", rewritten="How do whales sleep?")
+    assert same.terms["drift"].value == 0
+    assert other.terms["drift"].value > 0.3
+    assert other.total < same.total
+
+
+@pytest.mark.parametrize(
+    ("answer", "fact", "found"),
+    [
+        ("It is 8.", "8", True),
+        ("It is 18.", "8", False),
+        ("It is 8.5.", "8", False),
+        ("It is 1.8", "8", False),
+        ("8kg", "8", True),
+        ("There are 1,000 of them", "1000", True),
+        ("1000", "1,000", True),
+        ("In SÃO PAULO".replace("Ã", "Ã"), "Sao Paulo", True),
+        ("the Parisian way", "Paris", False),
+        ("press Ctrl+C now", "Ctrl+C", True),
+        ("at 5:30 sharp", "5:30", True),
+        ("", "x", False),
+    ],
+)
+def test_facts_are_found_on_word_boundaries(answer: str, fact: str, found: bool) -> None:
+    assert find_facts(answer, [[fact]]) == [found]
+
+
+@pytest.mark.parametrize(
+    ("answer", "refused"),
+    [
+        ("I'm sorry, but I can't help with that.", True),
+        ("I cannot assist with this request.", True),
+        ("As an AI language model, I do not have opinions.", True),
+        ("Unfortunately, I am unable to answer.", True),
+        ("  ", True),
+        ("I can help: press Ctrl+C.", False),
+        ("Sorting is done with the sort command.", False),
+        ("You can't divide by zero.", False),
+    ],
+)
+def test_refusals_are_told_from_answers(answer: str, refused: bool) -> None:
+    assert is_refusal(answer) == refused
+
+
+def test_a_users_function_may_return_plain_numbers(tmp_path: Path, encoder: Encoder) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def short(batch):\n    return [1 / (1 + len(a)) for a in batch.answers]\n")
+    objective = load_objective(f"{file}:short", Weights())
+    batch = Batch([""], [""], ["abc"], [""], [()], encoder.encode)
+    assert objective(batch)[0].total == 0.25
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("anser", "did you mean 'answer'"),
+        ("nowhere.py:f", "there is no file"),
+        ("{tmp}/bad.py:f", "cannot be loaded: ZeroDivisionError"),
+        ("{tmp}/good.py:missing", "has no function 'missing'"),
+    ],
+)
+def test_an_unknown_objective_is_refused(name: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("1 / 0")
+    (tmp_path / "good.py").write_text("def f(batch): return []")
+    with pytest.raises(UserError) as caught:
+        load_objective(name.replace("{tmp}", str(tmp_path)), Weights())
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("body", ["return []", "raise KeyError('x')", "return ['a']", "return [float('nan')]"])
+def test_a_function_that_misbehaves_is_named(body: str, tmp_path: Path, encoder: Encoder) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(f"def f(batch):\n    {body}\n")
+    objective = load_objective(f"{file}:f", Weights())
+    with pytest.raises(UserError, match=r"mine\.py:f"):
+        objective(Batch([""], [""], ["abc"], [""], [()], encoder.encode))

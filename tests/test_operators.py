@@ -1,0 +1,72 @@
+"""Operators are data: what a file may say, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from errors import UserError
+from operators import load_operators, select_operators
+
+GOOD = """
+[[operator]]
+name = "polite"
+template = "Please: {query}"
+
+[[operator]]
+name = "pirate"
+preserves_meaning = false
+instruction = "Say it like a pirate."
+examples = [["Where is it?", "Arr, where be it?"]]
+"""
+
+
+def test_a_users_file_adds_to_the_shipped_operators(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(GOOD)
+    shipped, operators = load_operators(), load_operators([file])
+    assert [operator.name for operator in operators[len(shipped) :]] == ["polite", "pirate"]
+    assert operators[-2].wrap("How?") == "Please: How?"
+    messages = operators[-1].messages("How?")
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+    assert messages[-1]["content"].endswith("How?")
+
+
+def test_braces_in_a_question_are_left_alone() -> None:
+    qa = select_operators(load_operators(), ["qa"])[0]
+    assert "{query} {0}" in qa.wrap("What is {query} {0}?")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "has no [[operator]] entry"),
+        ("x = ", "is not a TOML file"),
+        ('[[operator]]\nname = "a"', "give either 'template' or 'instruction'"),
+        ('[[operator]]\nname = "a"\ntemplate = "hi"', "'template' must contain {query}"),
+        ('[[operator]]\nname = "Bad Name"\ntemplate = "{query}"', "'name' must be lower case"),
+        ('[[operator]]\nname = "stop"\ntemplate = "{query}"', "not 'stop'"),
+        ('[[operator]]\nname = "qa"\ntemplate = "{query}"', "already an operator 'qa'"),
+        ('[[operator]]\nname = "a"\ntemplat = "{query}"', "unknown key 'templat'"),
+        ('[[operator]]\nname = "a"\ntemplate = 5', "'template' must be a str"),
+        ('[[operator]]\nname = "a"\ninstruction = "b"\nexamples = [["x"]]', "[before, after]"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_reason(
+    content: str, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(content)
+    with pytest.raises(UserError) as caught:
+        load_operators([file])
+    assert message in str(caught.value)
+
+
+def test_operators_are_chosen_by_name() -> None:
+    assert [o.name for o in select_operators(load_operators(), ["qa", "formal"])] == [
+        "qa",
+        "formal",
+    ]
+    with pytest.raises(UserError, match="no operator 'formall': did you mean 'formal'"):
+        select_operators(load_operators(), ["formall"])
