@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import sys
 import unicodedata
+from typing import NoReturn
+
+from errors import UserError
 
 
 def leave(code: int) -> None:
@@ -13,6 +17,13 @@ def leave(code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong with a command line in one line, without the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (--help lists all flags)")
 
 
 def printable(text: str) -> str:

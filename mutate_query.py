@@ -6,12 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from command_line import OneLineParser, leave
 from errors import ServerUnavailableError, UserError
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="mutate_query.py", description=__doc__)
+    parser = OneLineParser(prog="mutate_query.py", description=__doc__)
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help="- reads standard input")
     parser.add_argument("--run", required=True, metavar="RUN", help="directory of a trained run")
     parser.add_argument("--file", help="file with one question a line")
@@ -25,9 +26,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
-    parser = build_parser()
-    args = parser.parse_args(argv)
     try:
+        args = build_parser().parse_args(argv)
         # Heavy imports come late: --help and a wrong flag answer at once.
         from training.using import rewrite_command
 
@@ -52,6 +52,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    from command_line import leave
-
     leave(main())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from command_line import leave
 from errors import UserError
 from training.settings import build_parser, parse_settings
 
@@ -27,6 +28,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    from command_line import leave
-
     leave(main())

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
+from command_line import OneLineParser
 from errors import UserError
 
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    parser = OneLineParser(prog="python -m experiments", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     show = commands.add_parser("show", help="learning curve and the best before/after examples")
     show.add_argument("run", help="directory of a run")
-    args = parser.parse_args(argv)
     try:
+        args = parser.parse_args(argv)
         from experiments.show import show_run
 
         show_run(args.run)

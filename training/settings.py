@@ -7,8 +7,9 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from command_line import OneLineParser
 from errors import UserError
 
 NOT_REPEATED = {"run_dir", "resume", "config"}
@@ -171,13 +172,6 @@ class Settings:
     def stored(self) -> dict[str, Any]:
         """What config.json keeps."""
         return {key: value for key, value in asdict(self).items() if key not in NOT_REPEATED}
-
-
-class OneLineParser(argparse.ArgumentParser):
-    """Says what is wrong with a command line in one line, without the whole usage."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message} (--help lists all flags)")
 
 
 def build_parser(prog: str, description: str) -> argparse.ArgumentParser:

@@ -1,0 +1,117 @@
+"""The real embedded model: it answers, it learns, and it never outlives its parent."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mutate_query import main as mutate
+from ollama_utils import batch_mutate_queries, batch_query_target_model
+from model_client.session import open_models
+from servers.embedded import start_embedded
+from train_query_mutator import main
+
+pytestmark = pytest.mark.slow
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until_gone(pid: int) -> bool:
+    deadline = time.monotonic() + 20
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not alive(pid)
+
+
+def test_it_answers_and_rewrites() -> None:
+    with open_models("embedded", slots=2, num_ctx=1024, max_tokens_answer=24) as models:
+        assert models.connection.embedded is not None
+        pid = models.connection.embedded.process.pid
+        answers = batch_query_target_model(
+            ["Question: What is the capital of France?\nAnswer:"], models=models, max_workers=2
+        )
+        rewrites = batch_mutate_queries(["how much legs has a spider"], "clean_up", models=models)
+    assert "Paris" in answers[0].text
+    assert rewrites[0].text.endswith("?")
+    assert rewrites[0].cost.completion_tokens > 0
+    assert wait_until_gone(pid)
+
+
+def test_it_has_as_many_slots_as_calls_at_once() -> None:
+    import requests
+
+    server = start_embedded(slots=3, num_ctx=512)
+    try:
+        props = requests.get(f"{server.url}/props", timeout=10).json()
+        assert props["total_slots"] == 3
+        assert props["default_generation_settings"]["n_ctx"] == 512
+        assert server.url.startswith("http://127.0.0.1:")
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_it_ends_when_its_parent_is_killed(number: int) -> None:
+    code = (
+        "from servers.embedded import start_embedded; import sys, time\n"
+        "server = start_embedded(slots=1, num_ctx=512)\n"
+        "print(server.process.pid, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    assert alive(pid)
+    parent.send_signal(number)
+    parent.wait()
+    assert wait_until_gone(pid)
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_ctrl_c_in_a_run_leaves_a_checkpoint_and_no_server_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "train_query_mutator.py", "--server", "embedded"]
+    command += ["--run-dir", str(tmp_path / "run"), "--num-processes", "2", "--num-steps", "2"]
+    command += ["--batch-size", "2", "--num-env-steps", "1000", "--max-tokens-answer", "8"]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("update 1/"):
+            break
+    servers = children_of(process.pid)
+    assert servers
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert (tmp_path / "run" / "checkpoint.pt").is_file()
+    assert all(wait_until_gone(pid) for pid in servers)
+
+
+def test_a_policy_is_trained_on_it_and_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    flags = ["--num-processes", "4", "--num-steps", "2", "--num-env-steps", "16"]
+    flags += ["--batch-size", "4", "--max-tokens-answer", "16", "--num-questions", "8"]
+    assert main(["--server", "embedded", "--run-dir", str(run), *flags]) == 0
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["trained_transitions"] == 16
+    assert summary["failed_calls"] == 0
+    capsys.readouterr()
+    assert mutate(["--run", str(run), "--json", "wat is teh capital of peru"]) == 0
+    assert json.loads(capsys.readouterr().out)["answer_before"]

@@ -1,0 +1,252 @@
+"""Whole runs against a simulated server: what is written, repeated, resumed and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from servers.simulated import Fault, SimulatedServer, answer_from_questions
+from tests.conftest import SIMULATED_FLAGS
+from train_query_mutator import main
+from training.metrics import known_tag
+
+SMALL = ["--num-processes", "4", "--num-steps", "4", "--num-env-steps", "48", "--batch-size", "4"]
+
+
+def train(server: SimulatedServer, run: Path, *flags: str) -> int:
+    argv = ["--server", server.url, *SIMULATED_FLAGS, "--run-dir", str(run), *SMALL, *flags]
+    return main(argv)
+
+
+def weights(run: Path) -> dict[str, Any]:
+    content = torch.load(run / "checkpoint.pt", weights_only=True)
+    policy: dict[str, Any] = content["policy"]
+    return policy
+
+
+def same_weights(left: Path, right: Path) -> bool:
+    first, second = weights(left), weights(right)
+    return all(torch.equal(first[name], second[name]) for name in first | second)
+
+
+def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(run / "tensorboard"), size_guidance={"scalars": 0})
+    events.Reload()
+    return {
+        tag: [(event.step, event.value) for event in events.Scalars(tag)]
+        for tag in events.Tags()["scalars"]
+    }
+
+
+def test_a_run_leaves_what_is_needed_to_read_and_repeat_it(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert train(server, run) == 0
+
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["env_steps"] == 48
+    assert summary["updates"] == 3
+    assert summary["trained_transitions"] == 48
+    assert summary["masked_transitions"] == summary["failed_calls"] == 0
+    assert summary["model_calls"] > 0
+    assert {"cache_hits", "wall_time_s", "mean_return_first", "mean_return_last"} <= set(summary)
+
+    lines = [json.loads(line) for line in (run / "transitions.jsonl").read_text().splitlines()]
+    assert [(line["step"], line["env"]) for line in lines] == [
+        (step, env) for step in range(12) for env in range(4)
+    ]
+    for line in lines:
+        assert {"operator", "query", "rewritten_query", "answer", "reward", "terms"} <= set(line)
+        assert line["failed"] is False
+
+    logged = scalars(run)
+    assert [step for step, _ in logged["Reward/mean_return"]] == [16, 32, 48]
+    assert all(known_tag(tag) for tag in logged), "a metric that docs/metrics.md does not explain"
+    for tag in (
+        "Training/loss", "Gradients/norm_before_clip", "RL/value_mean",
+        "Performance/transitions_per_second", "Performance/learner_percentage_training",
+        "Performance/calls_per_second",
+    ):  # fmt: skip
+        assert tag in logged
+    assert (run / "learning_curve.png").stat().st_size > 10_000
+
+    shown = capsys.readouterr()
+    assert f"server: the ollama server at {server.url}" in shown.err
+    assert "mean return by environment steps" in shown.out
+    assert "mutate_query.py --run" in shown.out
+
+
+def test_a_run_is_repeated_from_its_own_config(server: SimulatedServer, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert train(server, first, "--lr", "0.005", "--num-questions", "20") == 0
+    assert main(["--config", str(first / "config.json"), "--run-dir", str(second)]) == 0
+    assert same_weights(first, second)
+    assert (first / "transitions.jsonl").read_bytes() == (second / "transitions.jsonl").read_bytes()
+
+
+def test_one_call_at_a_time_learns_the_same_as_a_batch(tmp_path: Path) -> None:
+    for name, flags in {"batched": [], "unbatched": ["--no-batching"]}.items():
+        with SimulatedServer(
+            slots=4, mean_latency_s=0.004, sigma=1.0, answer=answer_from_questions("data/questions.jsonl")
+        ) as server:
+            assert train(server, tmp_path / name, "--max-rewrites", "2", *flags) == 0
+            limit = 4 if name == "batched" else 1
+            assert server.stats.max_in_flight == limit
+    logs = [(tmp_path / name / "transitions.jsonl").read_bytes() for name in ("batched", "unbatched")]
+    assert logs[0] == logs[1]
+    assert same_weights(tmp_path / "batched", tmp_path / "unbatched")
+
+
+def test_another_seed_is_another_run(server: SimulatedServer, tmp_path: Path) -> None:
+    train(server, tmp_path / "a", "--seed", "1")
+    train(server, tmp_path / "b", "--seed", "2")
+    assert not same_weights(tmp_path / "a", tmp_path / "b")
+
+
+def test_failed_transitions_are_logged_and_masked(tmp_path: Path) -> None:
+    with SimulatedServer() as server:
+        server.set_faults(Fault("bad_request", model="qwen2.5:3b", calls=tuple(range(2, 500, 2))))
+        run = tmp_path / "run"
+        assert train(server, run, "--only-operators", "rephrase,shorten,formal") == 0
+    summary = json.loads((run / "summary.json").read_text())
+    lines = [json.loads(line) for line in (run / "transitions.jsonl").read_text().splitlines()]
+    failed = [line for line in lines if line["failed"]]
+    assert len(failed) == summary["masked_transitions"] > 0
+    assert summary["trained_transitions"] + summary["masked_transitions"] == 48
+    assert all(line["reward"] == 0 and line["failure"] for line in failed)
+    assert all(line["rewritten_query"] == line["query"] for line in failed)
+
+
+def test_the_last_rollout_is_cut_to_the_steps_asked_for(
+    server: SimulatedServer, tmp_path: Path
+) -> None:
+    assert train(server, tmp_path / "run", "--num-env-steps", "40") == 0
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["env_steps"] == 40
+
+
+def start_run(server: SimulatedServer, run: Path, *flags: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "train_query_mutator.py", "--server", server.url, *SIMULATED_FLAGS]
+    return subprocess.Popen(
+        [*command, "--run-dir", str(run), *SMALL, *flags],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # As in this process: the last bits of an embedding change with the number of threads.
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def wait_for_lines(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"the run ended before it said {text!r}")
+
+
+def test_ctrl_c_saves_and_a_resumed_run_equals_one_that_was_not_interrupted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--max-rewrites", "2", "--num-env-steps", "96", "--save-interval", "50"]
+    answer = answer_from_questions("data/questions.jsonl")
+    with SimulatedServer(answer=answer) as server:
+        assert train(server, tmp_path / "whole", *flags) == 0
+    with SimulatedServer(answer=answer, mean_latency_s=0.05) as server:
+        process = start_run(server, tmp_path / "parts", *flags)
+        wait_for_lines(process, "update 2/6")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Traceback" not in errors
+        assert f"--resume --run-dir {tmp_path / 'parts'}" in errors
+    with SimulatedServer(answer=answer) as server:
+        resume = ["--resume", "--run-dir", str(tmp_path / "parts"), "--server", server.url]
+        assert main(resume) == 0
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert (whole / "transitions.jsonl").read_bytes() == (parts / "transitions.jsonl").read_bytes()
+    assert same_weights(whole, parts)
+    summaries = [json.loads((run / "summary.json").read_text()) for run in (whole, parts)]
+    assert summaries[0]["mean_return_last"] == summaries[1]["mean_return_last"]
+    curves = [scalars(run)["Reward/mean_return"] for run in (whole, parts)]
+    assert curves[0] == curves[1]
+
+
+def test_a_server_that_dies_ends_the_run_with_its_work_saved(tmp_path: Path) -> None:
+    with SimulatedServer(mean_latency_s=0.02) as server:
+        process = start_run(server, tmp_path / "run", "--retries", "0", "--num-env-steps", "1e4")
+        wait_for_lines(process, "update 2/")
+        server.crash()
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the model server stopped answering" in errors
+    assert "--resume" in errors
+    assert "Traceback" not in errors
+    assert weights(tmp_path / "run")
+
+
+def test_resuming_with_another_learning_rate_is_refused_and_named(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert train(server, run) == 0
+    resume = ["--resume", "--run-dir", str(run), "--server", server.url]
+    assert main([*resume, "--lr", "0.5"]) == 2
+    assert "--lr 0.5" in capsys.readouterr().err
+    assert main([*resume, "--num-env-steps", "64", "--batch-size", "2"]) == 0
+    assert json.loads((run / "summary.json").read_text())["env_steps"] == 64
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--target-model", "mistral"], "no model 'mistral'"),
+        (["--server", "http://127.0.0.1:9"], "no model server answers"),
+        (["--server", "nonsense://"], "is not a server"),
+        (["--dataset", "nowhere.jsonl"], "No such file"),
+        (["--dataset", "{tmp}/bad.jsonl"], "line 1: not valid JSON"),
+        (["--run-dir", "{tmp}/bad.jsonl"], "is a file, not a directory"),
+        (["--run-dir", "{tmp}/bad.jsonl/run"], "cannot write to"),
+        (["--run-dir", "{tmp}/full"], "is not empty"),
+        (["--run-dir", "/proc/run"], "/proc/run"),
+        (["--batch-size", "0"], "--batch-size must be at least 1"),
+        (["--only-operators", "qa,nothing"], "no operator 'nothing'"),
+        (["--operators", "nowhere.toml"], "cannot read the operator file"),
+        (["--objective", "nothing"], "no objective 'nothing'"),
+        (["--embedding-model", "nothing"], "no embedding model 'nothing'"),
+        (["--resume"], "holds no run"),
+        (["--bogus"], "unrecognized arguments"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_or_two_lines_exit_code_2_and_nothing_left(
+    flags: list[str],
+    message: str,
+    server: SimulatedServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "bad.jsonl").write_text("{")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "precious").write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    flags = [flag.replace("{tmp}", str(tmp_path)) for flag in flags]
+    if flags == ["--resume"]:
+        argv = ["--resume", "--run-dir", str(tmp_path / "full"), "--config", "docs/none.json"]
+        message = "cannot read the config file"
+    else:
+        argv = ["--server", server.url, *SIMULATED_FLAGS, "--run-dir", str(tmp_path / "run")]
+    assert main([*argv, *SMALL, *flags]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    said = [line for line in said if not line.startswith(("server:", "hint:"))]
+    assert message in "\n".join(said)
+    assert 1 <= len(said) <= 2
+    assert said[0].startswith("error: ")
+    assert sorted(tmp_path.rglob("*")) == before
