@@ -80,7 +80,7 @@ def draw_curve(steps: list[int], returns: list[list[float]], path: Path) -> Path
     axes.fill_between(steps, means - errors, means + errors, alpha=0.2, color="tab:blue", lw=0)
     axes.plot(steps, means, color="tab:blue", marker="o", markersize=4)
     axes.set_xlabel("environment steps")
-    axes.set_ylabel("mean return")
+    axes.set_ylabel("mean return ± standard error")
     axes.set_title("How much better the rewritten question is answered (training questions)")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)

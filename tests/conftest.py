@@ -41,14 +41,14 @@ def operators() -> list[Operator]:
     return load_operators()
 
 
-@pytest.fixture()
+@pytest.fixture
 def server() -> Iterator[SimulatedServer]:
     """Eight slots, no latency, and answers whose quality depends on how one asks."""
     with SimulatedServer(slots=8, answer=answer_from_questions("data/questions.jsonl")) as running:
         yield running
 
 
-@pytest.fixture()
+@pytest.fixture
 def models_for(encoder: Encoder) -> Iterator[Callable[..., Models]]:
     """Connects to a server; every connection is closed after the test."""
     opened: list[Models] = []
@@ -68,7 +68,7 @@ def models_for(encoder: Encoder) -> Iterator[Callable[..., Models]]:
         models.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def make_env(
     train_questions: list[Question], operators: list[Operator]
 ) -> Callable[..., QueryMutationEnv]:

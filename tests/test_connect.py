@@ -64,7 +64,7 @@ def test_auto_refuses_a_named_model_that_nothing_has(monkeypatch: pytest.MonkeyP
             connect("auto", target_model="mistral")
 
 
-@pytest.mark.slow()
+@pytest.mark.slow
 def test_auto_falls_back_to_the_embedded_model_and_says_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

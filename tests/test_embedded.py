@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from model_client.session import open_models
 from mutate_query import main as mutate
 from ollama_utils import batch_mutate_queries, batch_query_target_model
-from model_client.session import open_models
 from servers.embedded import start_embedded
 from train_query_mutator import main
 

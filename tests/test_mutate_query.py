@@ -13,7 +13,7 @@ from servers.simulated import Fault, SimulatedServer
 from tests.test_training import train
 
 
-@pytest.fixture()
+@pytest.fixture
 def run(server: SimulatedServer, tmp_path: Path) -> Path:
     path = tmp_path / "run"
     assert train(server, path) == 0

@@ -148,7 +148,7 @@ def _show_padded(env: Any) -> np.ndarray:
     return _padded(env.wanted)
 
 
-@pytest.mark.slow()
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_cartpole_reaches_475_within_25000_steps(seed: int) -> None:
     best: list[float] = []

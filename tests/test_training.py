@@ -37,6 +37,10 @@ def same_weights(left: Path, right: Path) -> bool:
     return all(torch.equal(first[name], second[name]) for name in first | second)
 
 
+def transitions(run: Path) -> bytes:
+    return (run / "transitions.jsonl").read_bytes()
+
+
 def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -92,20 +96,22 @@ def test_a_run_is_repeated_from_its_own_config(server: SimulatedServer, tmp_path
     assert train(server, first, "--lr", "0.005", "--num-questions", "20") == 0
     assert main(["--config", str(first / "config.json"), "--run-dir", str(second)]) == 0
     assert same_weights(first, second)
-    assert (first / "transitions.jsonl").read_bytes() == (second / "transitions.jsonl").read_bytes()
+    assert transitions(first) == transitions(second)
 
 
-def test_one_call_at_a_time_learns_the_same_as_a_batch(tmp_path: Path) -> None:
-    for name, flags in {"batched": [], "unbatched": ["--no-batching"]}.items():
-        with SimulatedServer(
-            slots=4, mean_latency_s=0.004, sigma=1.0, answer=answer_from_questions("data/questions.jsonl")
-        ) as server:
-            assert train(server, tmp_path / name, "--max-rewrites", "2", *flags) == 0
-            limit = 4 if name == "batched" else 1
+def test_sixteen_environments_on_eight_slots_learn_the_same_as_one_call_at_a_time(
+    tmp_path: Path,
+) -> None:
+    flags = ["--num-processes", "16", "--num-steps", "2", "--num-env-steps", "64"]
+    flags += ["--max-rewrites", "2", "--batch-size", "8"]
+    answer = answer_from_questions("data/questions.jsonl")
+    batched, unbatched = tmp_path / "batched", tmp_path / "unbatched"
+    for run, more, limit in ((batched, [], 8), (unbatched, ["--no-batching"], 1)):
+        with SimulatedServer(slots=8, mean_latency_s=0.004, sigma=1.0, answer=answer) as server:
+            assert train(server, run, *flags, *more) == 0
             assert server.stats.max_in_flight == limit
-    logs = [(tmp_path / name / "transitions.jsonl").read_bytes() for name in ("batched", "unbatched")]
-    assert logs[0] == logs[1]
-    assert same_weights(tmp_path / "batched", tmp_path / "unbatched")
+    assert transitions(batched) == transitions(unbatched)
+    assert same_weights(batched, unbatched)
 
 
 def test_another_seed_is_another_run(server: SimulatedServer, tmp_path: Path) -> None:
@@ -172,7 +178,7 @@ def test_ctrl_c_saves_and_a_resumed_run_equals_one_that_was_not_interrupted(
         resume = ["--resume", "--run-dir", str(tmp_path / "parts"), "--server", server.url]
         assert main(resume) == 0
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert (whole / "transitions.jsonl").read_bytes() == (parts / "transitions.jsonl").read_bytes()
+    assert transitions(whole) == transitions(parts)
     assert same_weights(whole, parts)
     summaries = [json.loads((run / "summary.json").read_text()) for run in (whole, parts)]
     assert summaries[0]["mean_return_last"] == summaries[1]["mean_return_last"]
