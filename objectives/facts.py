@@ -30,7 +30,7 @@ def normalise(text: str) -> str:
 @lru_cache(maxsize=20_000)
 def _pattern(alternative: str) -> re.Pattern[str]:
     wanted = normalise(alternative)
-    # "8" is in "8 legs" and in "8kg", not in "18", "80" or "8.5".
+    # "8" is in "8 legs", in "8kg" and in "8.00", not in "18", "80" or "8.5".
     before = r"(?<![\w.])" if wanted[:1].isdigit() else r"(?<!\w)"
-    after = r"(?![\d]|\.\d)" if wanted[-1:].isdigit() else r"(?!\w)"
+    after = r"(?!\d|\.\d*[1-9])" if wanted[-1:].isdigit() else r"(?!\w)"
     return re.compile(before + re.escape(wanted) + after)

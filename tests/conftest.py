@@ -19,7 +19,7 @@ from operators import Operator, load_operators
 from rl_query_mutator_env import QueryMutationEnv
 from servers.simulated import SimulatedServer, answer_from_questions
 
-SIMULATED_MODELS = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
+SIMULATED_MODELS: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:3b"]
 
 

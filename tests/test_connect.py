@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from model_client.connect import connect, normalise_url, ollama_url, warm_up
 from servers.embedded import MODEL_NAME
 from servers.simulated import Fault, SimulatedServer
 
-BOTH = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
+BOTH: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 
 
 def free_port() -> int:

@@ -61,5 +61,6 @@ def test_flags_in_documents_exist(document: Path) -> None:
     for script in ("mutate_query.py", "servers/embedded.py", "servers/simulated/__main__.py"):
         known |= set(re.findall(r"--[a-z][a-z-]+", (ROOT / script).read_text()))
     known |= {"--no-deps", "--logdir", "--seeds"}
+    known |= {"--parallel", "--max-num-seqs"}  # of llama-server and vLLM
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", document.read_text()))
     assert used <= known

@@ -87,7 +87,11 @@ def test_ctrl_c_in_a_run_leaves_a_checkpoint_and_no_server_behind(tmp_path: Path
     command += ["--run-dir", str(tmp_path / "run"), "--num-processes", "2", "--num-steps", "2"]
     command += ["--batch-size", "2", "--num-env-steps", "1000", "--max-tokens-answer", "8"]
     process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
+        command,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
     assert process.stderr is not None
     for line in process.stderr:

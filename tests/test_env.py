@@ -243,9 +243,7 @@ def test_a_saved_environment_goes_on_as_it_would_have(
     assert np.array_equal(original.current()[0], copy.current()[0])
     assert np.array_equal(original.current()[1], copy.current()[1])
     for actions in ([7, 2, 0], [8, 3, 1], [2, 2, 2]):
-        for left, right in zip(
-            original.batch_step(actions), copy.batch_step(actions), strict=True
-        ):
+        for left, right in zip(original.batch_step(actions), copy.batch_step(actions), strict=True):
             assert left.reward == right.reward
             assert np.array_equal(left.observation, right.observation)
 

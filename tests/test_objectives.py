@@ -62,6 +62,8 @@ def test_drift_costs_beyond_the_threshold_only(encoder: Encoder) -> None:
         ("It is 8.", "8", True),
         ("It is 18.", "8", False),
         ("It is 8.5.", "8", False),
+        ("It is $8.00.", "8", True),
+        ("It is 8.05.", "8", False),
         ("It is 1.8", "8", False),
         ("8kg", "8", True),
         ("There are 1,000 of them", "1000", True),
@@ -119,7 +121,9 @@ def test_an_unknown_objective_is_refused(name: str, message: str, tmp_path: Path
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("body", ["return []", "raise KeyError('x')", "return ['a']", "return [float('nan')]"])
+@pytest.mark.parametrize(
+    "body", ["return []", "raise KeyError('x')", "return ['a']", "return [float('nan')]"]
+)
 def test_a_function_that_misbehaves_is_named(body: str, tmp_path: Path, encoder: Encoder) -> None:
     file = tmp_path / "mine.py"
     file.write_text(f"def f(batch):\n    {body}\n")

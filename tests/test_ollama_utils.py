@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_each_text_is_embedded_once(encoder: Encoder) -> None:
         dimension = encoder.dimension
         texts = 0
 
-        def embed(self, texts: list[str]) -> np.ndarray:
+        def embed(self, texts: Sequence[str]) -> np.ndarray:
             self.texts += len(texts)
             return encoder._embedder.embed(texts)
 

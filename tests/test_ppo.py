@@ -15,7 +15,7 @@ from ppo.gym_group import GymGroup
 from ppo.policy import sample_action
 
 
-class IdentityEnv(gym.Env[np.ndarray, int]):
+class IdentityEnv(gym.Env[np.ndarray, np.int64]):
     """The action wanted is the one shown; 100 steps an episode."""
 
     def __init__(self, size: int = 4) -> None:
@@ -28,7 +28,7 @@ class IdentityEnv(gym.Env[np.ndarray, int]):
         self.left = 100
         return self._show(), {}
 
-    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
+    def step(self, action: np.int64 | int) -> tuple[np.ndarray, float, bool, bool, dict]:
         reward = float(action == self.wanted)
         self.left -= 1
         return self._show(), reward, False, self.left == 0, {}
@@ -88,7 +88,7 @@ def test_a_truncated_episode_is_valued_at_its_final_observation() -> None:
     group = GymGroup(IdentityEnv, 1, seed=0)
     policy = ActorCritic(4, 4)
     storage = RolloutStorage(120, 1, 4, 4)
-    seen: dict[int, np.ndarray] = {}
+    seen: dict[int, Any] = {}
     collect_rollout(
         group, policy, storage, [np.random.default_rng(0)], gamma=0.9, gae_lambda=0.9,
         on_step=lambda step, env, result: seen.update({step: result.final_observation})
@@ -102,9 +102,7 @@ def test_a_truncated_episode_is_valued_at_its_final_observation() -> None:
 def test_identity_is_learned_in_1200_steps() -> None:
     settings = PPOSettings(lr=2e-3, gamma=0.4, ppo_epoch=8, num_mini_batch=4, entropy_coef=0.0)
     for seed in (1, 2, 3):
-        policy = train(
-            seed, 1200, make=IdentityEnv, settings=settings, num_envs=2, num_steps=60
-        )
+        policy = train(seed, 1200, make=IdentityEnv, settings=settings, num_envs=2, num_steps=60)
         assert evaluate(policy, IdentityEnv, 1) >= 90
 
 
