@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from command_line import leave
-from errors import UserError
+from errors import ServerUnavailableError, UserError
 from training.settings import build_parser, parse_settings
 
 
@@ -22,6 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except ServerUnavailableError as error:
+        print(f"error: the model server stopped answering: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("interrupted before anything was written", file=sys.stderr)
         return 130

@@ -41,15 +41,32 @@ class Encoder:
     def __init__(self, embedder: Embedder) -> None:
         self.dimension = embedder.dimension
         self._embedder = embedder
+        self._kept: dict[str, Vectors] = {}
         self._remembered: OrderedDict[str, Vectors] = OrderedDict()
+
+    def keep(self, texts: Sequence[str]) -> None:
+        """Embeds texts that are known beforehand, in batches, and never forgets them."""
+        distinct = list(dict.fromkeys(texts))
+        self._kept.update(zip(distinct, self._embedder.embed(distinct), strict=True))
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One row for each text; texts not yet known are computed in batches."""
-        unknown = list(dict.fromkeys(text for text in texts if text not in self._remembered))
+        found: dict[str, Vectors] = {}
+        for text in texts:
+            if text in self._kept:
+                found[text] = self._kept[text]
+            elif text in self._remembered:
+                self._remembered.move_to_end(text)
+                found[text] = self._remembered[text]
+        unknown = [text for text in dict.fromkeys(texts) if text not in found]
         if unknown:
             fresh = dict(zip(unknown, self._embedder.embed(unknown), strict=True))
-            return self._gather(texts, fresh)
-        return self._gather(texts, {})
+            found |= fresh
+            self._remembered |= fresh
+            while len(self._remembered) > REMEMBERED_TEXTS:
+                self._remembered.popitem(last=False)
+        rows = [found[text] for text in texts]
+        return np.stack(rows) if rows else np.zeros((0, self.dimension), np.float32)
 
     def encode_each(self, texts: Sequence[str]) -> Vectors:
         """As `encode`, one text at a time: the bits of a row do not depend on its neighbours.
@@ -60,17 +77,6 @@ class Encoder:
         if not texts:
             return np.zeros((0, self.dimension), np.float32)
         return np.concatenate([self.encode([text]) for text in texts])
-
-    def _gather(self, texts: Sequence[str], fresh: dict[str, Vectors]) -> Vectors:
-        rows = [fresh[text] if text in fresh else self._remembered[text] for text in texts]
-        for text in dict.fromkeys(texts):
-            if text in fresh:
-                self._remembered[text] = fresh[text]
-            else:
-                self._remembered.move_to_end(text)
-        while len(self._remembered) > REMEMBERED_TEXTS:
-            self._remembered.popitem(last=False)
-        return np.stack(rows) if rows else np.zeros((0, self.dimension), np.float32)
 
 
 class SentenceTransformerEmbedder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +76,7 @@ def _train(settings: Settings, task: Task, models: Any, run: RunDirectory) -> in
         trainer.restore()
         print(f"resuming {run.path} at step {trainer.counts.env_steps}", file=sys.stderr)
     else:
+        trainer.begin()
         run.create()
         run.write_json(CONFIG, _config(settings, task, models))
     print(
@@ -85,6 +87,8 @@ def _train(settings: Settings, task: Task, models: Any, run: RunDirectory) -> in
     try:
         summary = trainer.train()
     except KeyboardInterrupt:
+        # A second Ctrl-C must not tear what the first one asked for.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         trainer.save()
         print(f"\ninterrupted; go on with: {_resume_command(run.path)}", file=sys.stderr)
         return 130

@@ -161,7 +161,7 @@ class Settings:
         None, RUN, "file with flags, such as a run's config.json; the command line wins", parse=str
     )
     resume: bool = flag(False, RUN, "go on from the last checkpoint of --run-dir")
-    save_interval: int = flag(5, RUN, "updates between checkpoints", at_least=1)
+    save_interval: int = flag(1, RUN, "updates between checkpoints", at_least=1)
     log_interval: int = flag(1, RUN, "updates between log entries", at_least=1)
 
     @property

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from environment.steps import EnvStep
-from model_client.client import CallCounts
 from model_client.session import Models
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, collect_rollout
 from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
@@ -68,7 +67,7 @@ class Trainer:
             for index in range(settings.num_processes)
         ]
         # All that is known beforehand is embedded together, in batches that do not depend on time.
-        models.encoder.encode([q.question for q in task.train] + [q.reference for q in task.train])
+        models.encoder.keep([q.question for q in task.train] + [q.reference for q in task.train])
         self.envs = BatchedQueryMutationEnv(envs, settings.max_workers)
         torch.manual_seed(settings.seed)
         self.policy = ActorCritic(
@@ -82,15 +81,21 @@ class Trainer:
         self.shuffle = np.random.default_rng([settings.seed, 2])
         self.counts = RunCounts()
         self.updates = ceil(settings.num_env_steps / (settings.num_processes * settings.num_steps))
+        self._calls_before_resume = dict(self.counts.calls)
         self._saved: tuple[dict[str, Any], dict[str, Any]] | None = None
 
+    def begin(self) -> None:
+        """Asks the first question of every environment: a new run starts here."""
+        self.envs.batch_reset()
+        self._remember()
+
     def train(self) -> dict[str, Any]:
-        """Runs until the steps asked for are done; returns the summary."""
+        """Goes on, after `begin` or `restore`, until the steps asked for are done.
+
+        Returns the summary.
+        """
         from torch.utils.tensorboard import SummaryWriter
 
-        if self.counts.update == 0:
-            self.envs.batch_reset()
-            self._remember()
         writer = SummaryWriter(
             str(self.run.tensorboard), purge_step=self.counts.env_steps + 1, flush_secs=10
         )
@@ -120,6 +125,7 @@ class Trainer:
             generator.bit_generator.state = saved
         self.shuffle.bit_generator.state = state["shuffle"]
         self.counts = RunCounts(**state["counts"])
+        self._calls_before_resume = dict(self.counts.calls)
         self.envs.set_state(state["envs"])
         self.run.cut_transitions(self.counts.transitions_bytes)
         self._remember()
@@ -153,7 +159,7 @@ class Trainer:
 
         def on_step(step: int, env: int, result: EnvStep) -> None:
             log.add(step, env, result)
-            progress.step(result.episode_return, self._calls_so_far())
+            progress.step(result.episode_return, self.models.client.counts())
 
         collect_rollout(
             self.envs,
@@ -173,7 +179,9 @@ class Trainer:
         counts.env_steps += len(log.steps)
         counts.trained_transitions += stats.trained_rows
         counts.masked_transitions += log.masked()
-        self._count_calls(calls_before, calls_after)
+        counts.calls = {
+            name: self._calls_before_resume[name] + getattr(calls_after, name) for name in COUNTED
+        }
         self._note_returns(log.returns())
         counts.transitions_bytes = self.run.append_transitions(log.transitions())
         if counts.update % settings.log_interval == 0 or counts.env_steps >= settings.num_env_steps:
@@ -190,7 +198,7 @@ class Trainer:
             )
             for tag, value in metrics.items():
                 writer.add_scalar(tag, value, counts.env_steps)
-            progress.update_done(counts.update, self.updates, self._calls_so_far())
+            progress.update_done(counts.update, self.updates, self.models.client.counts())
         counts.wall_time_s += time.monotonic() - started
         self._remember()
         if counts.update % settings.save_interval == 0:
@@ -209,13 +217,6 @@ class Trainer:
             "counts": _copied(vars(self.counts)),
         }
         self._saved = (tensors, state)
-
-    def _count_calls(self, before: CallCounts, after: CallCounts) -> None:
-        for name in COUNTED:
-            self.counts.calls[name] += getattr(after, name) - getattr(before, name)
-
-    def _calls_so_far(self) -> CallCounts:
-        return self.models.client.counts()
 
     def _note_returns(self, returns: list[float]) -> None:
         if not returns:
