@@ -59,7 +59,7 @@ class Progress:
         left = int(pace * (self._total - self._done))
         print(
             f"update {update}/{updates}  {self._done}/{self._total} steps"
-            f"{self._postfix(counts)}, {left // 60}:{left % 60:02d} left",
+            f", {self._postfix(counts)}, {left // 60}:{left % 60:02d} left",
             file=sys.stderr,
             flush=True,
         )
@@ -70,7 +70,7 @@ class Progress:
     def _postfix(self, counts: CallCounts) -> str:
         reward = f"{sum(self._recent) / len(self._recent):+.3f}" if self._recent else "–"
         return (
-            f", reward {reward}, {self._rate(counts.model_calls):.1f} calls/s, "
+            f"reward {reward}, {self._rate(counts.model_calls):.1f} calls/s, "
             f"{counts.in_flight} in flight, {counts.failed_calls} failed"
         )
 
