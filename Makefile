@@ -24,20 +24,23 @@ test: $(DEV_READY) lint type ## check style and types, run all tests
 	$(BIN)/python -m pytest
 
 lint: $(DEV_READY) ## check style
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
 
 format: $(DEV_READY) ## repair style
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
 
 type: $(DEV_READY) ## check types
-	$(BIN)/mypy .
+	$(BIN)/python -m mypy .
 
 clean: ## remove the virtual environment and caches (runs stay)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
 
-# A virtual environment whose interpreter is gone (a moved checkout, an upgraded Python) is made anew.
+# A virtual environment that does not work (a moved checkout, an upgraded Python) is made anew.
+ifneq ($(shell $(BIN)/python -c 'import pip; print("works")' 2>/dev/null),works)
+.PHONY: $(USER_READY)
+endif
 $(USER_READY): requirements.txt requirements-models.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
 	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)

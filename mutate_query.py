@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = build_parser().parse_args(argv)
         # Heavy imports come late: --help and a wrong flag answer at once.
-        from training.using import rewrite_command
+        from evaluation.trained_policy import rewrite_command
 
         return rewrite_command(
             args.run,

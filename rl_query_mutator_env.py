@@ -27,9 +27,6 @@ from objectives import Batch, Objective, Score
 from ollama_utils import CallCost, TargetAnswer
 from operators import Operator
 
-FAILED_RESETS_ALLOWED = 3
-"""After so many questions in a row with no answer, the server counts as gone."""
-
 
 @dataclass(frozen=True)
 class Judge:
@@ -97,7 +94,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
 
     def reset_flow(self) -> Generator[Any, Any, tuple[Observation, dict[str, Any]]]:
         """The flow of a reset: the next question, asked unchanged and scored."""
-        for _ in range(FAILED_RESETS_ALLOWED):
+        while True:
             self._episode += 1
             self._question = self.questions[self._next_question()]
             state, answer = yield from opening_flow(
@@ -108,11 +105,8 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
             )
             if not answer.failed:
                 break
-        else:
-            raise ServerUnavailableError(
-                f"{FAILED_RESETS_ALLOWED} questions in a row had no answer; "
-                f"the last call failed: {answer.reason}"
-            )
+            if reason := self.models.client.why_gone():
+                raise ServerUnavailableError(reason)
         self._state = state
         self._score = yield Judge(self._question, state)
         self._return = 0.0
@@ -122,6 +116,8 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
     def step_flow(self, action: int) -> Generator[Any, Any, EnvStep]:
         """The flow of a step, without the reset that follows an end."""
         before = self._started()
+        if not 0 <= action < self.view.num_actions:
+            raise ValueError(f"there is no action {action}")
         if action == STOP_ACTION:
             observation = yield from self.view.observe_flow(before)
             return self._ended(observation, 0.0, self._stop_info())
@@ -131,7 +127,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         if rewrite.failure:
             # What happened is not known, so nothing is concluded: the episode ends where it was.
             observation = yield from self.view.observe_flow(before)
-            info = self._info(before, rewrite, self._score, 0.0)
+            info = self._info(before, rewrite, None, 0.0)
             return EnvStep(
                 observation, self.action_masks(), 0.0, False, True, failed=True, info=info
             )
@@ -212,10 +208,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         return int(order[position])
 
     def _call_seed(self) -> int | None:
-        """At temperature 0 every call has the run's seed, so that equal calls can be shared."""
-        roles = self.models.roles
-        if roles.temperature_mutation == 0 and roles.temperature_answer == 0:
-            return None
+        """A seed for calls that sample; those at temperature 0 keep the run's own."""
         return int(self.np_random.integers(2**31))
 
     def _run(self, flow: Generator[Any, Any, Any]) -> Any:
@@ -248,7 +241,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         }
 
     def _info(
-        self, before: EpisodeState, rewrite: Rewrite, score: Score, reward: float
+        self, before: EpisodeState, rewrite: Rewrite, score: Score | None, reward: float
     ) -> dict[str, Any]:
         costs: dict[str, CallCost] = {}
         if self.operators[rewrite.state.tried[-1]].needs_model:
@@ -265,7 +258,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         }
 
     def _common_info(
-        self, before: EpisodeState, after: EpisodeState, operator: str, score: Score
+        self, before: EpisodeState, after: EpisodeState, operator: str, score: Score | None
     ) -> dict[str, Any]:
         return {
             "question_id": self._question.id,
@@ -278,8 +271,8 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
             "previous_answer": before.answer,
             "answer": after.answer,
             "previous_score": self._score.total,
-            "score": score.total,
-            "terms": _terms(score),
+            "score": score.total if score else None,
+            "terms": _terms(score) if score else {},
         }
 
 
@@ -292,6 +285,8 @@ class BatchedQueryMutationEnv:
     def __init__(self, envs: Sequence[QueryMutationEnv], batch_size: int = 8) -> None:
         if not envs:
             raise ValueError("at least one environment is needed")
+        if len({(id(env.models), id(env.objective)) for env in envs}) > 1:
+            raise ValueError("the environments of a group share their models and objective")
         self.envs = list(envs)
         self.num_envs = len(self.envs)
         self.observation_size = self.envs[0].view.size

@@ -16,9 +16,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = parse_settings(parser, argv)
         # Heavy imports come late: --help and a wrong flag answer at once.
+        from experiments.show import show_run
         from training.command import run_training
 
-        return run_training(settings)
+        return run_training(settings, show_run)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: the model server stopped answering: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted before anything was written", file=sys.stderr)
+        print("interrupted", file=sys.stderr)
         return 130
 
 

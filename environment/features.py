@@ -17,15 +17,16 @@ AUXILIARIES = {"is", "are", "was", "were", "am", "do", "does", "did", "can", "co
     "have",
     "had",
 }
-WORD = re.compile(r"[a-zA-Z']+")
+WORD = re.compile(r"[a-zA-Z]+")
+"""Cut at apostrophes: both halves of a contraction are common words."""
 
 
 def query_features(query: str) -> list[float]:
-    """Length, spelling and form of a question, each between 0 and 1."""
+    """Length, share of misspelt or rare words, and form of a question, each between 0 and 1."""
     words = WORD.findall(query)
     lower = [word.casefold() for word in words]
     known = _known_words()
-    unknown = [word for word in lower if word.strip("'") not in known]
+    unknown = [word for word in lower if word not in known]
     first = lower[0] if lower else ""
     letters = [character for character in query if character.isalpha()]
     return [

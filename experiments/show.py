@@ -90,8 +90,12 @@ def draw_curve(steps: list[int], returns: list[list[float]], path: Path) -> Path
 
 
 def best_examples(transitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The steps with the greatest rewards, of different questions."""
-    valid = [step for step in transitions if not step["failed"] and step["reward"] > 0]
+    """The first rewrites with the greatest rewards, of different questions."""
+    valid = [
+        step
+        for step in transitions
+        if not step["failed"] and step["reward"] > 0 and step["query"] == step["original_query"]
+    ]
     best: dict[str, dict[str, Any]] = {}
     for step in sorted(valid, key=lambda step: -step["reward"]):
         best.setdefault(step["question_id"], step)
@@ -102,8 +106,8 @@ def best_examples(transitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _in_words(curves: list[list[float]]) -> str:
     window = max(1, len(curves) // 10)
-    first = np.mean([value for values in curves[:window] for value in values])
-    last = np.mean([value for values in curves[-window:] for value in values])
+    first = np.mean([np.mean(values) for values in curves[:window]])
+    last = np.mean([np.mean(values) for values in curves[-window:]])
     return (
         f"mean return: {first:+.3f} at first, {last:+.3f} at last "
         "(on the training questions; other questions may differ)"

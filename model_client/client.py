@@ -37,6 +37,9 @@ class CallCounts:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     latency_s: float = 0.0
+    queue_s: float = 0.0
+    """Time that calls waited for a slot, where the server tells."""
+    load_s: float = 0.0
     failures_by_kind: Counter[str] = field(default_factory=Counter)
 
 
@@ -58,6 +61,8 @@ class ModelClient:
         self._remembered: OrderedDict[str, Reply] = OrderedDict()
         self._on_their_way: dict[str, Future[Outcome]] = {}
         self._told_kinds: set[tuple[str, str]] = set()
+        self._failures_in_a_row = 0
+        self._last_failure = ""
 
     def submit(self, call: Call, *, max_workers: int = 8) -> Future[Outcome]:
         """The future outcome of `call`, run in the pool of `max_workers` threads."""
@@ -75,7 +80,14 @@ class ModelClient:
             if key is not None:
                 self._on_their_way[key] = future
             pool = self._pool(max_workers)
-        pool.submit(self._run, call, key, future)
+        try:
+            queued = pool.submit(self._run, call, key, future)
+        except RuntimeError:  # closed in the meantime
+            self._abandon(key, future)
+        else:
+            queued.add_done_callback(
+                lambda done: self._abandon(key, future) if done.cancelled() else None
+            )
         return future
 
     def run(self, calls: Sequence[Call], *, max_workers: int = 8) -> list[Outcome]:
@@ -83,12 +95,44 @@ class ModelClient:
         futures = [self.submit(call, max_workers=max_workers) for call in calls]
         return [future.result() for future in futures]
 
+    def embed(
+        self,
+        model: str,
+        texts: Sequence[str],
+        *,
+        num_ctx: int,
+        max_workers: int = 8,
+        timeout_s: float | None = None,
+    ) -> list[list[float]]:
+        """Embeddings from the server, within the same limit of calls; raises where it fails."""
+        path, payload = self.dialect.embed_request(model, texts, num_ctx=num_ctx)
+
+        def ask() -> list[list[float]]:
+            for attempt in range(1, self.retries + 2):
+                try:
+                    body = self.http.post(path, payload, timeout_s=timeout_s)
+                    return self.dialect.read_embeddings(body)
+                except CallFailedError as error:
+                    if not self._wait_to_retry(attempt, error):
+                        raise
+            raise AssertionError("unreachable: the last attempt returns or raises")
+
+        with self._lock:
+            pool = self._pool(max_workers)
+        return pool.submit(ask).result()
+
     def counts(self) -> CallCounts:
         """A copy of the counts so far."""
         with self._lock:
             copy = replace(self._counts)
             copy.failures_by_kind = Counter(self._counts.failures_by_kind)
             return copy
+
+    def why_gone(self) -> str:
+        """Why the server counts as gone, or "": too many calls in a row have failed."""
+        with self._lock:
+            limit = 3 + 2 * max(self._pools, default=1)
+            return self._last_failure if self._failures_in_a_row >= limit else ""
 
     def close(self) -> None:
         """Cancels what has not started and gives up waiting retries."""
@@ -101,6 +145,12 @@ class ModelClient:
         if max_workers not in self._pools:
             self._pools[max_workers] = ThreadPoolExecutor(max_workers, "model-call")
         return self._pools[max_workers]
+
+    def _abandon(self, key: str | None, future: Future[Outcome]) -> None:
+        with self._lock:
+            if key is not None:
+                self._on_their_way.pop(key, None)
+        future.set_result(Outcome(Reply(""), Failure("closed", "the client was closed")))
 
     def _share(self, done: Future[Outcome], future: Future[Outcome]) -> None:
         outcome = done.result()
@@ -139,9 +189,15 @@ class ModelClient:
         counts.latency_s += outcome.latency_s
         counts.prompt_tokens += outcome.reply.prompt_tokens
         counts.completion_tokens += outcome.reply.completion_tokens
-        if outcome.failure is not None:
+        counts.queue_s += outcome.reply.queue_s
+        counts.load_s += outcome.reply.load_s
+        if outcome.failure is None:
+            self._failures_in_a_row = 0
+        else:
             counts.failed_calls += 1
             counts.failures_by_kind[outcome.failure.kind] += 1
+            self._failures_in_a_row += 1
+            self._last_failure = outcome.failure.reason
 
     def _attempt_until_done(self, call: Call) -> Outcome:
         path, payload = self.dialect.chat_request(call)
@@ -149,12 +205,18 @@ class ModelClient:
         for attempt in range(1, self.retries + 2):
             try:
                 reply = self.dialect.read_chat(self.http.post(path, payload))
+                reply = replace(reply, text=without_surrogates(reply.text))
                 return Outcome(reply, None, time.monotonic() - started, attempt)
             except CallFailedError as error:
-                last = attempt > self.retries or not error.retryable or self._closing.is_set()
-                if last or self._closing.wait(backoff_s(attempt, error.retry_after_s)):
+                if not self._wait_to_retry(attempt, error):
                     return Outcome(Reply(""), error.failure, time.monotonic() - started, attempt)
         raise AssertionError("unreachable: the last attempt returns")
+
+    def _wait_to_retry(self, attempt: int, error: CallFailedError) -> bool:
+        """Backs off; False where there is no further attempt to make."""
+        if attempt > self.retries or not error.retryable or self._closing.is_set():
+            return False
+        return not self._closing.wait(backoff_s(attempt, error.retry_after_s))
 
     def _tell_once(self, call: Call, failure: Failure) -> None:
         with self._lock:
@@ -162,10 +224,15 @@ class ModelClient:
             self._told_kinds.add((call.purpose, failure.kind))
         if not told and not self._closing.is_set():
             logger.warning(
-                "a %s call failed: %s (more of this kind are counted, not shown)",
+                "%s call failed: %s (more of this kind are counted, not shown)",
                 call.purpose,
                 failure.reason,
             )
+
+
+def without_surrogates(text: str) -> str:
+    """The text with halves of surrogate pairs replaced: no encoder or file would take them."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def backoff_s(attempt: int, retry_after_s: float | None) -> float:

@@ -52,7 +52,11 @@ def connect(
         )
     url = normalise_url(server)
     http, dialect = _reach(url, timeout_s)
-    mutator, target = _pick_models(http, dialect, mutator_model, target_model)
+    try:
+        mutator, target = _pick_models(http, dialect, mutator_model, target_model)
+    except BaseException:
+        http.close()
+        raise
     return Connection(http, dialect, mutator, target, f"the {dialect.name} server at {url}")
 
 
@@ -124,7 +128,7 @@ def normalise_url(text: str) -> str:
 def _reach(url: str, timeout_s: float) -> tuple[HttpServer, Dialect]:
     http = HttpServer(url, timeout_s=timeout_s, api_key=os.environ.get(API_KEY_VARIABLE))
     try:
-        dialect = detect_dialect(http, timeout_s=min(PROBE_TIMEOUT_S, timeout_s))
+        dialect, why_not = detect_dialect(http, timeout_s=min(PROBE_TIMEOUT_S, timeout_s))
     except CallFailedError as error:
         http.close()
         raise UserError(
@@ -135,8 +139,8 @@ def _reach(url: str, timeout_s: float) -> tuple[HttpServer, Dialect]:
         http.close()
         raise UserError(
             f"{url} answers, but neither as Ollama (/api/version) nor as an OpenAI-compatible "
-            f"server (/v1/models).\nCheck the address; a key, if it needs one, goes into "
-            f"{API_KEY_VARIABLE}."
+            f"server (/v1/models: {why_not}).\nCheck the address; a key, if it needs one, goes "
+            f"into {API_KEY_VARIABLE}."
         )
     return http, dialect
 

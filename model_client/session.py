@@ -56,16 +56,20 @@ def open_models(
         slots=slots,
         num_ctx=num_ctx,
     )
+    client = ModelClient(connection.http, connection.dialect, retries=retries)
     try:
         encoder = load_encoder(
             embedding_model,
-            http=connection.http,
-            dialect=connection.dialect,
+            client=client,
+            num_ctx=num_ctx,
+            max_workers=slots,
+            load_timeout_s=load_timeout_s,
             # A model that runs on the same cores starves if torch takes them all.
             torch_threads=1 if connection.embedded else None,
         )
         warm_up(connection, num_ctx=num_ctx, timeout_s=load_timeout_s)
     except BaseException:
+        client.close()
         connection.close()
         raise
     roles = Roles(
@@ -78,5 +82,4 @@ def open_models(
         num_ctx=num_ctx,
         seed=seed,
     )
-    client = ModelClient(connection.http, connection.dialect, retries=retries)
     return Models(client, roles, encoder, connection)

@@ -73,10 +73,11 @@ def make_env(
     train_questions: list[Question], operators: list[Operator]
 ) -> Callable[..., QueryMutationEnv]:
     """An environment on the shipped questions, with the shipped operators."""
+    objective = load_objective("answer", Weights())
 
     def make(models: Models, **options: Any) -> QueryMutationEnv:
         options = {"questions": train_questions, "operators": operators, **options}
-        options.setdefault("objective", load_objective("answer", Weights()))
+        options.setdefault("objective", objective)
         return QueryMutationEnv(models=models, **options)
 
     return make

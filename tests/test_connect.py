@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
@@ -135,8 +137,29 @@ def test_a_model_that_cannot_load_is_an_error_before_the_run() -> None:
             warm_up(connection, num_ctx=512, timeout_s=10)
 
 
-def test_the_key_goes_only_where_it_was_meant_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_goes_to_the_server_and_follows_no_redirect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("QUERY_MUTATOR_API_KEY", "secret-1")
     with SimulatedServer(dialects=("openai",)) as server:
         connect(server.url, **BOTH)
         assert server.stats.last_requests[-1].headers["authorization"] == "Bearer secret-1"
+        server.reset_stats()
+
+        class Redirect(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(302)
+                self.send_header("Location", server.url + self.path)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Silence."""
+
+        with HTTPServer(("127.0.0.1", 0), Redirect) as redirecting:
+            threading.Thread(target=redirecting.serve_forever, daemon=True).start()
+            with pytest.raises(UserError, match="HTTP 302") as caught:
+                connect(f"http://127.0.0.1:{redirecting.server_port}", **BOTH)
+            redirecting.shutdown()
+        assert server.stats.requests == 0
+        assert "secret-1" not in str(caught.value)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import re
 import shlex
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from model_client.calls import Call
+from model_client.client import ModelClient
+from model_client.http import HttpServer
+from servers.simulated import SimulatedServer
+from tests.test_training import train
 from training.metrics import METRICS, markdown
 from training.settings import build_parser
 
@@ -53,6 +62,72 @@ def test_the_training_commands_in_documents_parse(document: Path) -> None:
     for line in re.findall(r"^(?:\$ )?python train_query_mutator\.py.*$", text, re.MULTILINE):
         words = shlex.split(line, comments=True)
         build_parser("train", "").parse_args(words[words.index("train_query_mutator.py") + 1 :])
+
+
+def blocks(document: str, language: str) -> list[str]:
+    text = (ROOT / "docs" / document).read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_operator_objective_and_dataset_of_the_guide_work_together(
+    tmp_path: Path, server: SimulatedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_operators.toml").write_text(blocks("extending.md", "toml")[0])
+    (tmp_path / "my_objective.py").write_text(blocks("extending.md", "python")[0])
+    (tmp_path / "my_questions.jsonl").write_text(blocks("extending.md", "json")[0])
+    names = {"operators": "my_operators.toml", "objective": "my_objective.py:brief"}
+    names["dataset"] = "my_questions.jsonl"
+    flags = [word for name, file in names.items() for word in (f"--{name}", str(tmp_path / file))]
+    assert train(server, tmp_path / "run", *flags, "--only-operators", "qa,for_a_child") == 0
+    lines = (tmp_path / "run" / "transitions.jsonl").read_text().splitlines()
+    assert json.loads(lines[0])["terms"]["brevity"]["why"].endswith("words")
+
+
+def test_the_dialect_of_the_guide_speaks_to_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guide's dialect speaks llama.cpp's own /completion; a small server answers it."""
+    code = blocks("extending.md", "python")[1]
+    module: dict[str, Any] = {}
+    exec(compile(code, "extending.md", "exec"), module)
+    dialect = module["LlamaCompletionDialect"]()
+
+    class Completion(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer({"total_slots": 1, "model_alias": "tiny"})
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.answer({"content": f"{asked['n_predict']} tokens", "stop_type": "limit"})
+
+        def answer(self, content: dict[str, Any]) -> None:
+            body = json.dumps(content).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Silence."""
+
+    with HTTPServer(("127.0.0.1", 0), Completion) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        http = HttpServer(f"http://127.0.0.1:{serving.server_port}")
+        assert dialect.understood_by(http, timeout_s=5)
+        assert dialect.list_models(http) == ["tiny"]
+        client = ModelClient(http, dialect)
+        call = Call("answer", "tiny", ({"role": "user", "content": "Hello"},), max_tokens=7)
+        outcome = client.run([call], max_workers=1)[0]
+        client.close()
+        serving.shutdown()
+    assert (outcome.text, outcome.reply.cut) == ("7 tokens", True)
+
+
+@pytest.mark.slow
+def test_the_python_of_the_batching_guide_runs() -> None:
+    module: dict[str, Any] = {}
+    exec(compile(blocks("batching.md", "python")[0], "batching.md", "exec"), module)
+    assert module["vectors"].shape == (2, 384)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pytest
+import torch
 
 from environment.steps import EnvStep
-from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage
+from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, UpdateStats
 
 GAMMA, LAMBDA = 0.9, 0.8
 
@@ -15,7 +18,7 @@ def filled(
     rewards: list[float],
     values: list[float],
     *,
-    terminated: tuple[int, ...] = (),
+    terminated: Collection[int] = (),
     truncated: tuple[int, ...] = (),
     failed: tuple[int, ...] = (),
 ) -> RolloutStorage:
@@ -104,6 +107,71 @@ def test_a_rollout_in_which_all_failed_changes_nothing() -> None:
     stats = PPO(policy, PPOSettings()).update(storage, np.random.default_rng(0))
     assert stats.trained_rows == stats.optimizer_steps == 0
     assert all((a == b).all() for a, b in zip(before, policy.parameters(), strict=True))
+
+
+def one_step(settings: PPOSettings, storage: RolloutStorage) -> tuple[UpdateStats, ActorCritic]:
+    torch.manual_seed(0)
+    policy = ActorCritic(2, 3)
+    stats = PPO(policy, settings).update(storage, np.random.default_rng(0))
+    return stats, policy
+
+
+def test_the_gradient_norm_is_told_before_it_is_clipped() -> None:
+    storage = filled([100.0 * n for n in range(8)], [0.0] * 8, terminated=tuple(range(8)))
+    advantages(storage, 0.0)
+    stats, _ = one_step(PPOSettings(max_grad_norm=0.01), storage)
+    assert stats.norm_before_clip > 1
+    assert stats.norm_before_clip_max >= stats.norm_before_clip
+
+
+def test_the_entropy_bonus_keeps_the_policy_broad() -> None:
+    storage = filled([float(n % 3 == 0) for n in range(30)], [0.0] * 30, terminated=range(30))
+    advantages(storage, 0.0)
+    entropies = []
+    for coefficient in (0.0, 1.0):
+        settings = PPOSettings(lr=0.01, ppo_epoch=30, entropy_coef=coefficient)
+        _, policy = one_step(settings, storage)
+        with torch.no_grad():
+            rows = storage.training_rows()
+            log_probs, _ = policy(rows.observations, rows.masks)
+        entropies.append(float(-(log_probs.exp() * log_probs).sum(-1).mean()))
+    assert entropies[1] > entropies[0] + 0.1
+
+
+def test_a_ratio_out_of_the_clipping_range_gives_no_further_push() -> None:
+    """With every ratio far above 1 + clip and a positive advantage, the policy stays put."""
+    storage = filled([1.0, 0.0] * 4, [0.0] * 8, terminated=range(8))
+    advantages(storage, 0.0)
+    good = storage.rewards[:, 0] > 0
+    storage.log_probs[good] = -9.0  # the ratio is huge where the advantage is positive
+    storage.log_probs[~good] = 5.0  # and tiny where it is negative
+    settings = PPOSettings(ppo_epoch=1, num_mini_batch=1, value_loss_coef=0.0, entropy_coef=0.0)
+    stats, policy = one_step(settings, storage)
+    torch.manual_seed(0)
+    assert stats.clip_fraction == 1.0
+    assert stats.norm_before_clip == 0.0
+    fresh = ActorCritic(2, 3)
+    assert all((a == b).all() for a, b in zip(fresh.parameters(), policy.parameters(), strict=True))
+
+
+def test_advantages_are_normalised_over_the_valid_rows() -> None:
+    """Scaling all rewards leaves the policy's step as it is (up to the epsilon in the divisor)."""
+    policies = []
+    for scale in (1.0, 50.0):
+        storage = filled([scale * n for n in range(8)], [0.0] * 8, terminated=range(8))
+        advantages(storage, 0.0)
+        settings = PPOSettings(value_loss_coef=0.0, max_grad_norm=1e9)
+        policies.append(one_step(settings, storage)[1])
+    for left, right in zip(
+        policies[0].actor.parameters(), policies[1].actor.parameters(), strict=True
+    ):
+        assert torch.allclose(left, right, atol=1e-4)
+
+
+def test_the_learning_rate_decays() -> None:
+    algorithm = PPO(ActorCritic(2, 3), PPOSettings(lr=0.1))
+    algorithm.decay_lr(0.25)
+    assert algorithm.optimizer.param_groups[0]["lr"] == pytest.approx(0.025)
 
 
 def test_a_policy_that_moved_too_far_stops_before_the_step() -> None:

@@ -72,7 +72,7 @@ def test_each_thread_keeps_its_connection(models_for: MakeModels) -> None:
         ("truncated", "connection"),
         ("malformed", "malformed"),
         ("empty", "malformed"),
-        ("html", "malformed"),
+        ("html", "server_error"),
     ],
 )
 def test_a_passing_fault_is_retried_and_a_lasting_one_is_a_failure(
@@ -86,8 +86,7 @@ def test_a_passing_fault_is_retried_and_a_lasting_one_is_a_failure(
         server.set_faults(Fault(kind, retry_after_s=0.01))
         outcome = models.client.run([ask("for ever?")])[0]
         assert outcome.failure is not None
-        if kind != "html":  # the simulated page may come with an error status
-            assert outcome.failure.kind == failure
+        assert outcome.failure.kind == failure
         assert outcome.attempts == 3
         assert outcome.text == ""
 
@@ -119,6 +118,22 @@ def test_an_answer_that_the_server_gave_up_on_is_a_failure(models_for: MakeModel
         failure = models.client.run([ask("repeat?")])[0].failure
         assert failure is not None
         assert failure.kind == "truncated"
+
+
+def test_half_a_surrogate_pair_in_an_answer_is_replaced(models_for: MakeModels) -> None:
+    with SimulatedServer(answer=lambda *_: "cut emoji \ud83d") as server:
+        outcome = models_for(server).client.run([ask("what?")])[0]
+    assert outcome.text == "cut emoji \ufffd"
+
+
+def test_calls_that_never_started_end_when_the_client_closes(models_for: MakeModels) -> None:
+    with SimulatedServer(mean_latency_s=0.2) as server:
+        models = models_for(server)
+        futures = [models.client.submit(ask(f"{n}?"), max_workers=1) for n in range(5)]
+        models.client.close()
+        late = models.client.submit(ask("late?"), max_workers=1)
+        outcomes = [future.result(timeout=10) for future in [*futures, late]]
+        assert [outcome.failed for outcome in outcomes[1:]] == [True] * 5
 
 
 def test_a_huge_answer_is_refused_while_it_is_read(models_for: MakeModels) -> None:

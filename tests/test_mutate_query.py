@@ -98,6 +98,24 @@ def test_bad_input_is_one_clear_line(
     assert len(said) <= 2
 
 
+def test_it_needs_neither_the_dataset_nor_the_files_of_the_run(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operators, dataset = tmp_path / "mine.toml", tmp_path / "mine.jsonl"
+    operators.write_text('[[operator]]\nname = "please"\ntemplate = "Please: {query}"\n')
+    dataset.write_text(Path("data/questions.jsonl").read_text())
+    run = tmp_path / "run"
+    flags = ["--operators", str(operators), "--dataset", str(dataset), "--no-batching"]
+    assert train(server, run, *flags, "--only-operators", "please") == 0
+    operators.write_text('[[operator]]\nname = "other"\ntemplate = "Other: {query}"\n')
+    dataset.unlink()
+    capsys.readouterr()
+    assert main(["--run", str(run), "--json", "--batch-size", "8", "why?", "how?", "who?"]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        row = json.loads(line)
+        assert row["rewritten_query"] in {row["question"], f"Please: {row['question']}"}
+
+
 @pytest.mark.parametrize("damage", ["cut", "other"])
 def test_a_damaged_checkpoint_is_refused(
     damage: str, run: Path, capsys: pytest.CaptureFixture[str]

@@ -128,8 +128,11 @@ def test_an_embedding_model_on_the_server_can_be_used(models_for: MakeModels) ->
     from model_client.encoders import load_encoder
 
     with SimulatedServer() as server:
-        connection = models_for(server).connection
-        on_server = load_encoder("llama3.2:3b", http=connection.http, dialect=connection.dialect)
-        vectors = on_server.encode(["one", "two"])
-    assert vectors.shape == (2, on_server.dimension)
+        client = models_for(server).client
+        on_server = load_encoder("llama3.2:3b", client=client, num_ctx=512, max_workers=1)
+        vectors = on_server.encode([f"text {n}" for n in range(100)])
+        requests = [r for r in server.stats.last_requests if r.path == "/api/embed"]
+    assert [len(request.body["input"]) for request in requests] == [1, 64, 36]
+    assert all(request.body["options"] == {"num_ctx": 512} for request in requests)
+    assert vectors.shape == (100, on_server.dimension)
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)

@@ -154,7 +154,9 @@ def test_cartpole_reaches_475_within_25000_steps(seed: int) -> None:
     def on_update(steps: int, policy: ActorCritic) -> bool:
         if steps % 2048 == 0:
             best.append(evaluate(policy, lambda: gym.make("CartPole-v1"), 20))
-        return bool(best) and best[-1] >= 475
+        # Twice running: one lucky moment proves nothing.
+        return len(best) >= 2 and min(best[-2:]) >= 475
 
     train(seed, 25_000, on_update=on_update)
-    assert max(best) >= 475
+    assert len(best) >= 2
+    assert min(best[-2:]) >= 475, best

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from command_line import show_warnings
 from errors import ServerUnavailableError, UserError
+from model_client.session import Models, open_models
 from training.run_directory import CONFIG, RunDirectory, default_run_dir
 from training.settings import Settings, absolute_paths, hints
 from training.setup import (
@@ -37,8 +38,8 @@ MAY_CHANGE = {
 """What a resumed run may do differently without being another run."""
 
 
-def run_training(settings: Settings) -> int:
-    """Trains as the settings say; returns the exit code."""
+def run_training(settings: Settings, on_finished: Callable[[Path], None]) -> int:
+    """Trains as the settings say; returns the exit code. A finished run is shown by the caller."""
     show_warnings()
     settings = absolute_paths(settings)
     run = RunDirectory(settings.run_dir or default_run_dir())
@@ -51,8 +52,6 @@ def run_training(settings: Settings) -> int:
     for line in hints(settings):
         print(line, file=sys.stderr)
 
-    from model_client.session import open_models
-
     with open_models(**model_options(settings)) as models:
         connection = models.connection
         print(
@@ -60,14 +59,29 @@ def run_training(settings: Settings) -> int:
             f"target {models.roles.target_model}",
             file=sys.stderr,
         )
-        if settings.max_rewrites is None:
-            embedded = connection.embedded is not None
-            default = EMBEDDED_MAX_REWRITES if embedded else MAX_REWRITES
-            settings = replace(settings, max_rewrites=default)
-        return _train(settings, task, models, run)
+        return _train(_resolved(settings, models), task, models, run, on_finished)
 
 
-def _train(settings: Settings, task: Task, models: Any, run: RunDirectory) -> int:
+def _resolved(settings: Settings, models: Models) -> Settings:
+    """The settings with what was left open decided, so that they repeat on the same models."""
+    embedded = models.connection.embedded is not None
+    default = EMBEDDED_MAX_REWRITES if embedded else MAX_REWRITES
+    return replace(
+        settings,
+        server="embedded" if embedded else models.connection.http.url,
+        mutator_model=models.roles.mutator_model,
+        target_model=models.roles.target_model,
+        max_rewrites=settings.max_rewrites or default,
+    )
+
+
+def _train(
+    settings: Settings,
+    task: Task,
+    models: Models,
+    run: RunDirectory,
+    on_finished: Callable[[Path], None],
+) -> int:
     from training.trainer import Trainer
 
     assert settings.max_rewrites is not None
@@ -86,41 +100,43 @@ def _train(settings: Settings, task: Task, models: Any, run: RunDirectory) -> in
     )
     try:
         summary = trainer.train()
-    except KeyboardInterrupt:
+    except BaseException as error:
         # A second Ctrl-C must not tear what the first one asked for.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         trainer.save()
-        print(f"\ninterrupted; go on with: {_resume_command(run.path)}", file=sys.stderr)
-        return 130
-    except ServerUnavailableError as error:
-        trainer.save()
-        print(
-            f"\nerror: the model server stopped answering: {error}\n"
-            f"The work is saved; go on with: {_resume_command(run.path)}",
-            file=sys.stderr,
-        )
-        return 1
-
-    from experiments.show import show_run
-
-    show_run(run.path)
-    print(f"{summary['env_steps']} steps in {summary['wall_time_s']:.0f} s, ", end="")
+        return _stopped(error, run)
+    on_finished(run.path)
     print(
+        f"{summary['env_steps']} steps in {summary['wall_time_s']:.0f} s, "
         f"{summary['model_calls']} model calls, {summary['failed_calls']} failed, "
-        f"{summary['cache_hits']} answered from memory"
+        f"{summary['cache_hits']} answered from memory\n"
+        f'use it:  python mutate_query.py --run {shlex.quote(str(run.path))} "your question"'
     )
-    print(f'use it:  python mutate_query.py --run {run.path} "your question"')
     return 0
 
 
-def _config(settings: Settings, task: Task, models: Any) -> dict[str, Any]:
+def _stopped(error: BaseException, run: RunDirectory) -> int:
+    """Says why a run stopped and how to go on; what is a bug is raised on."""
+    resume = f"python train_query_mutator.py --resume --run-dir {shlex.quote(str(run.path))}"
+    if isinstance(error, KeyboardInterrupt):
+        print(f"\ninterrupted; go on with: {resume}", file=sys.stderr)
+        return 130
+    if isinstance(error, ServerUnavailableError):
+        why, code = f"the model server stopped answering: {error}", 1
+    elif isinstance(error, UserError):
+        why, code = str(error), 2
+    else:
+        raise error
+    print(f"\nerror: {why}\nThe work is saved; go on with: {resume}", file=sys.stderr)
+    return code
+
+
+def _config(settings: Settings, task: Task, models: Models) -> dict[str, Any]:
     return {
         "settings": settings.stored(),
-        "mutator_model": models.roles.mutator_model,
-        "target_model": models.roles.target_model,
         "server": models.connection.why,
         "dialect": models.connection.dialect.name,
-        "operators": [operator.name for operator in task.operators],
+        "operators": [asdict(operator) for operator in task.operators],
         "questions": {"train": len(task.train), "heldout": len(task.heldout)},
         "task_sha256": task.fingerprint(),
         "versions": versions(),
@@ -142,10 +158,6 @@ def _check_unchanged(run: RunDirectory, settings: Settings, task: Task) -> None:
             )
     if config.get("task_sha256") != task.fingerprint():
         raise UserError(
-            f"cannot resume {run.path}: its questions or operators have changed since; "
+            f"cannot resume {run.path}: its questions, operators or objective have changed; "
             "start a new run, or bring them back"
         )
-
-
-def _resume_command(path: Path) -> str:
-    return f"python train_query_mutator.py --resume --run-dir {shlex.quote(os.fspath(path))}"

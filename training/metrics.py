@@ -141,6 +141,18 @@ METRICS: tuple[Metric, ...] = (
         "lower",
     ),
     Metric(
+        "Performance/mean_queue_wait_s",
+        "Mean time that a call waited for a slot, where the server tells (Ollama does).",
+        "Above 0: --batch-size exceeds the server's parallelism.",
+        "lower",
+    ),
+    Metric(
+        "Performance/mean_load_s",
+        "Mean time per call spent loading a model, where the server tells (Ollama does).",
+        "Above 0 all the time: two models take turns in memory; use one for both parts.",
+        "lower",
+    ),
+    Metric(
         "Performance/slots_busy",
         "Mean number of calls under way during the rollout.",
         "Close to --batch-size is good; far below it, use more --num-processes.",
@@ -191,7 +203,8 @@ def markdown() -> str:
         "# Metrics",
         "",
         "Every run writes these to TensorBoard (`tensorboard --logdir runs`), against the",
-        "number of environment steps, every `--log-interval` updates. Failed steps are in no mean.",
+        "number of environment steps, every `--log-interval` updates. A failed step counts as an",
+        "action that was chosen and is in no other mean.",
         "This page is made by `python -m training.metrics`.",
         "",
     ]

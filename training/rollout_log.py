@@ -140,6 +140,8 @@ def performance_metrics(
     }
     if calls:
         metrics["Performance/mean_call_latency_s"] = latency_s / calls
+        metrics["Performance/mean_queue_wait_s"] = (after.queue_s - before.queue_s) / calls
+        metrics["Performance/mean_load_s"] = (after.load_s - before.load_s) / calls
     if calls + hits:
         metrics["Performance/cache_hit_share"] = hits / (calls + hits)
     return metrics

@@ -8,6 +8,7 @@ import platform
 import random
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from data import Question, load_questions, split_questions
@@ -29,11 +30,14 @@ class Task:
     heldout: list[Question]
     operators: list[Operator]
     objective: Objective
+    objective_source: str = ""
+    """The text of the user's file, where the objective is one."""
 
     def fingerprint(self) -> str:
-        """Changes with any question or operator."""
+        """Changes with any question or operator, and with the user's objective."""
         parts = [asdict(question) for question in (*self.train, *self.heldout)]
         parts += [asdict(operator) for operator in self.operators]
+        parts += [{"objective": self.objective_source}]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -54,7 +58,11 @@ def load_task(settings: Settings) -> Task:
         settings.drift_weight,
         settings.drift_threshold,
     )
-    return Task(train, heldout, operators, load_objective(settings.objective, weights))
+    objective = load_objective(settings.objective, weights)
+    source = ""
+    if ".py:" in settings.objective:
+        source = Path(settings.objective.rpartition(":")[0]).read_text(encoding="utf-8")
+    return Task(train, heldout, operators, objective, source)
 
 
 def versions() -> dict[str, str]:

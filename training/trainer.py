@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import ceil
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from environment.steps import EnvStep
+from errors import ServerUnavailableError
 from model_client.session import Models
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, collect_rollout
 from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
@@ -107,14 +108,13 @@ class Trainer:
             progress.close()
             writer.close()
         self.save()
-        summary = self.summary()
-        self.run.write_json(SUMMARY, summary)
-        return summary
+        return self.summary()
 
     def save(self) -> None:
         """Writes the state after the last whole update, whatever has happened since."""
         if self._saved is not None:
             self.run.save_checkpoint(*self._saved)
+            self.run.write_json(SUMMARY, self.summary())
 
     def restore(self) -> None:
         """Takes up the last checkpoint of the run directory."""
@@ -159,6 +159,8 @@ class Trainer:
 
         def on_step(step: int, env: int, result: EnvStep) -> None:
             log.add(step, env, result)
+            if result.failed and (reason := self.models.client.why_gone()):
+                raise ServerUnavailableError(reason)
             progress.step(result.episode_return, self.models.client.counts())
 
         collect_rollout(
@@ -230,18 +232,7 @@ class Trainer:
 
 def ppo_settings(settings: Settings) -> PPOSettings:
     """The algorithm's share of the settings."""
-    return PPOSettings(
-        lr=settings.lr,
-        gamma=settings.gamma,
-        gae_lambda=settings.gae_lambda,
-        clip_param=settings.clip_param,
-        ppo_epoch=settings.ppo_epoch,
-        num_mini_batch=settings.num_mini_batch,
-        value_loss_coef=settings.value_loss_coef,
-        entropy_coef=settings.entropy_coef,
-        max_grad_norm=settings.max_grad_norm,
-        target_kl=settings.target_kl,
-    )
+    return PPOSettings(**{item.name: getattr(settings, item.name) for item in fields(PPOSettings)})
 
 
 def _copied(value: Any) -> Any:

@@ -14,13 +14,16 @@ __all__ = ["DIALECTS", "Dialect", "detect_dialect"]
 DIALECTS: tuple[Dialect, ...] = (OllamaDialect(), OpenAIDialect())
 
 
-def detect_dialect(http: HttpServer, *, timeout_s: float) -> Dialect | None:
-    """The first dialect the server understands, or None; a dead server raises."""
+def detect_dialect(http: HttpServer, *, timeout_s: float) -> tuple[Dialect | None, str]:
+    """The first dialect the server understands, or None and why not; a dead server raises."""
+    why_not = ""
     for dialect in DIALECTS:
         try:
             if dialect.understood_by(http, timeout_s=timeout_s):
-                return dialect
+                return dialect, ""
+            why_not = "another answer"
         except CallFailedError as error:
             if error.failure.kind in {"connection", "timeout"}:
                 raise
-    return None
+            why_not = error.failure.reason
+    return None, why_not

@@ -29,7 +29,9 @@ class Dialect(Protocol):
     def read_chat(self, body: dict[str, Any]) -> Reply:
         """The reply in a server's JSON; raises `CallFailedError` where there is none."""
 
-    def embed_request(self, model: str, texts: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    def embed_request(
+        self, model: str, texts: Sequence[str], *, num_ctx: int
+    ) -> tuple[str, dict[str, Any]]:
         """The path and the JSON body that ask for embeddings."""
 
     def read_embeddings(self, body: dict[str, Any]) -> list[list[float]]:

@@ -66,8 +66,11 @@ class OllamaDialect:
             load_s=load,
         )
 
-    def embed_request(self, model: str, texts: Sequence[str]) -> tuple[str, dict[str, Any]]:
-        return "/api/embed", {"model": model, "input": list(texts)}
+    def embed_request(
+        self, model: str, texts: Sequence[str], *, num_ctx: int
+    ) -> tuple[str, dict[str, Any]]:
+        options = {"num_ctx": num_ctx}
+        return "/api/embed", {"model": model, "input": list(texts), "options": options}
 
     def read_embeddings(self, body: dict[str, Any]) -> list[list[float]]:
         embeddings = body.get("embeddings")

@@ -53,7 +53,9 @@ class OpenAIDialect:
             completion_tokens=int(usage.get("completion_tokens") or 0),
         )
 
-    def embed_request(self, model: str, texts: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    def embed_request(
+        self, model: str, texts: Sequence[str], *, num_ctx: int
+    ) -> tuple[str, dict[str, Any]]:
         return "/v1/embeddings", {"model": model, "input": list(texts)}
 
     def read_embeddings(self, body: dict[str, Any]) -> list[list[float]]:

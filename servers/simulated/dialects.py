@@ -214,7 +214,10 @@ Dialect = OllamaDialect | OpenAIDialect
 
 def json_bytes(value: object) -> bytes:
     """Return compact JSON in UTF-8."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a surrogate pair can only be sent escaped
+        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def timestamp() -> str:

@@ -22,7 +22,7 @@ from operators import Operator
 from ppo import ActorCritic
 from training.run_directory import CONFIG, RunDirectory
 from training.settings import Settings, check
-from training.setup import load_task, model_options
+from training.setup import model_options
 
 MAX_QUESTIONS = 100_000
 
@@ -73,23 +73,25 @@ class TrainedPolicy:
         return int(log_probs[0].argmax())
 
 
-def load_settings(run: RunDirectory) -> Settings:
-    """The settings a run was trained with."""
+def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
+    """The settings and the operators a run was trained with."""
     if not (run.path / CONFIG).is_file():
         raise UserError(f"{run.path} holds no run (no {CONFIG}); check --run")
     config = run.read_json(CONFIG)
     try:
-        stored = config["settings"]
-        # The models are those that were used, also where the run left the choice to the server.
-        stored = {**stored, **{key: config[key] for key in ("mutator_model", "target_model")}}
-        return Settings(**stored)
+        operators = [
+            Operator(**{**stored, "examples": tuple(map(tuple, stored["examples"]))})
+            for stored in config["operators"]
+        ]
+        return Settings(**config["settings"]), operators
     except (KeyError, TypeError) as error:
         raise UserError(f"{run.path / CONFIG} is damaged: {error}") from error
 
 
-def load_trained(run: RunDirectory, settings: Settings, dimension: int) -> TrainedPolicy:
+def load_trained(
+    run: RunDirectory, settings: Settings, operators: list[Operator], dimension: int
+) -> TrainedPolicy:
     """The policy of a run's last checkpoint."""
-    operators = load_task(settings).operators
     view = EpisodeView(len(operators), dimension, settings.max_rewrites or 1)
     policy = ActorCritic(view.size, view.num_actions, settings.hidden_size)
     tensors, _ = run.load_checkpoint()
@@ -97,10 +99,9 @@ def load_trained(run: RunDirectory, settings: Settings, dimension: int) -> Train
         policy.load_state_dict(tensors["policy"])
     except (RuntimeError, KeyError) as error:
         raise UserError(
-            f"the policy of {run.path} does not fit: its operators or its embedding model "
-            "have changed since"
+            f"the policy of {run.path} does not fit its config.json; was the embedding model "
+            "changed?"
         ) from error
-    policy.eval()
     return TrainedPolicy(policy, operators, view)
 
 
@@ -126,14 +127,16 @@ def rewrite_command(
     torch.set_num_threads(1)
     texts = _gather(questions, file)
     run = RunDirectory(run_path)
-    settings = load_settings(run)
-    settings = replace(settings, **{key: value for key, value in changes.items() if value})
+    settings, operators = load_run(run)
+    given = {key: value for key, value in changes.items() if value is not None}
+    if "batch_size" in given:
+        given["use_batching"] = True
+    settings = replace(settings, **given)
     check(settings)
-    if changes.get("batch_size") is not None and changes["batch_size"] < 1:
-        raise UserError("--batch-size must be at least 1")
-    run.load_checkpoint()
+    if not run.checkpoint.is_file():
+        raise UserError(f"{run.path} holds no checkpoint; is it the run you mean?")
     with open_models(**model_options(settings)) as models:
-        trained = load_trained(run, settings, models.encoder.dimension)
+        trained = load_trained(run, settings, operators, models.encoder.dimension)
         results = rewrite_questions(trained, models, texts, max_workers=settings.max_workers)
     for result in results:
         print(json.dumps(asdict(result), ensure_ascii=False) if as_json else _shown(result))

@@ -1,0 +1,181 @@
+"""Answers of deterministic calls, kept between runs in one SQLite file.
+
+`python -m servers.cache stats` and `python -m servers.cache clear` look after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+import sys
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from command_line import OneLineParser
+from errors import UserError
+from model_client.calls import Call, Reply
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+BUSY_TIMEOUT_MS = 10_000
+
+
+def default_cache_file() -> Path:
+    """responses.sqlite in the user's cache directory."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "query-mutator" / "responses.sqlite"
+
+
+def cache_key(server_kind: str, model_digest: str, call: Call) -> bytes:
+    """A digest of everything that shapes the answer."""
+    parts: dict[str, Any] = asdict(call)
+    del parts["purpose"]  # what an answer is used for does not change it
+    content = json.dumps([FORMAT, server_kind, model_digest, parts], sort_keys=True)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
+
+
+class ResponseCache:
+    """Replies by key; safe for many threads and for many processes on one file.
+
+    It never stands in the way of a run: a file that cannot be written is said once, and the run
+    goes on without.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._broken = False
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not self.path.exists():
+                self.path.touch(mode=0o600)
+            connection = self._connection()
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS responses"
+                " (key BLOB PRIMARY KEY, model TEXT, reply TEXT, created REAL) WITHOUT ROWID"
+            )
+            found = connection.execute("PRAGMA user_version").fetchone()[0]
+            if found == 0:
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+            elif found != FORMAT:
+                raise UserError(
+                    f"the cache {self.path} has format {found}, this version reads format "
+                    f"{FORMAT}; name another with --cache, or use --no-cache"
+                )
+        except (OSError, sqlite3.Error) as error:
+            self.close()
+            raise UserError(
+                f"cannot use the cache {self.path}: {error}; name another with --cache, "
+                "or use --no-cache"
+            ) from error
+
+    def get(self, key: bytes) -> Reply | None:
+        """The reply kept under `key`, if there is one."""
+        if self._broken:
+            return None
+        try:
+            row = (
+                self._connection()
+                .execute("SELECT reply FROM responses WHERE key = ?", (key,))
+                .fetchone()
+            )
+            return Reply(**json.loads(row[0])) if row else None
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            self._give_up(error)
+            return None
+
+    def put(self, key: bytes, model: str, reply: Reply) -> None:
+        """Keeps a reply; the first one under a key stays."""
+        if self._broken:
+            return
+        try:
+            self._connection().execute(
+                "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?)",
+                (key, model, json.dumps(asdict(reply)), time.time()),
+            )
+        except (sqlite3.Error, UnicodeError) as error:
+            self._give_up(error)
+
+    def stats(self) -> dict[str, Any]:
+        """How many replies it holds, by model, and its size."""
+        rows = self._connection().execute("SELECT model, COUNT(*) FROM responses GROUP BY model")
+        by_model = dict(rows.fetchall())
+        size = sum(
+            file.stat().st_size
+            for suffix in ("", "-wal")
+            if (file := Path(f"{self.path}{suffix}")).exists()
+        )
+        return {"replies": sum(by_model.values()), "by_model": by_model, "bytes": size}
+
+    def clear(self) -> int:
+        """Forgets everything; returns how many replies that were."""
+        connection = self._connection()
+        count = connection.execute("DELETE FROM responses").rowcount
+        connection.execute("VACUUM")
+        return int(count)
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in self._connections:
+                connection.close()
+            self._connections.clear()
+            self._local = threading.local()
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            # Autocommit: every statement stands for itself, so no thread holds a lock for long.
+            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._local.connection = connection
+            with self._lock:
+                self._connections.append(connection)
+        return connection
+
+    def _give_up(self, error: Exception) -> None:
+        with self._lock:
+            told, self._broken = self._broken, True
+        if not told:
+            logger.warning("the cache %s fails (%s); going on without it", self.path, error)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    parser = OneLineParser(prog="python -m servers.cache", description=__doc__)
+    parser.add_argument("command", choices=["stats", "clear"])
+    parser.add_argument("--cache", metavar="FILE", help="default: in the user's cache directory")
+    try:
+        args = parser.parse_args(argv)
+        path = Path(args.cache).expanduser() if args.cache else default_cache_file()
+        if not path.exists():
+            raise UserError(f"there is no cache {path}")
+        cache = ResponseCache(path)
+        try:
+            if args.command == "clear":
+                print(f"{cache.clear()} replies removed from {path}")
+            else:
+                stats = cache.stats()
+                print(f"{path}: {stats['replies']} replies, {stats['bytes'] / 1e6:.1f} MB")
+                for model, count in sorted(stats["by_model"].items()):
+                    print(f"  {model}: {count}")
+        finally:
+            cache.close()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
