@@ -7,13 +7,14 @@ import random
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from model_client.calls import Call, CallFailedError, Failure, Outcome, Reply
 from model_client.dialects import Dialect
 from model_client.http import HttpServer
+from servers.cache import ResponseCache, cache_key
 
 logger = logging.getLogger(__name__)
 
@@ -50,16 +51,26 @@ class ModelClient:
     on its way is shared. Failures are never remembered.
     """
 
-    def __init__(self, http: HttpServer, dialect: Dialect, *, retries: int = 2) -> None:
+    def __init__(
+        self,
+        http: HttpServer,
+        dialect: Dialect,
+        *,
+        retries: int = 2,
+        cache: ResponseCache | None = None,
+        digests: Mapping[str, str] | None = None,
+    ) -> None:
         self.http = http
         self.dialect = dialect
         self.retries = retries
+        self.cache = cache
+        self._digests = dict(digests or {})
         self._counts = CallCounts()
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._pools: dict[int, ThreadPoolExecutor] = {}
-        self._remembered: OrderedDict[str, Reply] = OrderedDict()
-        self._on_their_way: dict[str, Future[Outcome]] = {}
+        self._remembered: OrderedDict[bytes, Reply] = OrderedDict()
+        self._on_their_way: dict[bytes, Future[Outcome]] = {}
         self._told_kinds: set[tuple[str, str]] = set()
         self._failures_in_a_row = 0
         self._last_failure = ""
@@ -67,10 +78,9 @@ class ModelClient:
     def submit(self, call: Call, *, max_workers: int = 8) -> Future[Outcome]:
         """The future outcome of `call`, run in the pool of `max_workers` threads."""
         future: Future[Outcome] = Future()
-        key = repr(call) if call.temperature == 0 else None
+        key = self._key(call) if call.temperature == 0 else None
         with self._lock:
-            if key is not None and (reply := self._remembered.get(key)) is not None:
-                self._remembered.move_to_end(key)
+            if key is not None and (reply := self._recall(key)) is not None:
                 self._counts.cache_hits += 1
                 future.set_result(Outcome(reply, cached=True))
                 return future
@@ -140,13 +150,31 @@ class ModelClient:
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
         self.http.close()
+        if self.cache is not None:
+            self.cache.close()
 
     def _pool(self, max_workers: int) -> ThreadPoolExecutor:
         if max_workers not in self._pools:
             self._pools[max_workers] = ThreadPoolExecutor(max_workers, "model-call")
         return self._pools[max_workers]
 
-    def _abandon(self, key: str | None, future: Future[Outcome]) -> None:
+    def _key(self, call: Call) -> bytes:
+        return cache_key(self.dialect.name, self._digests.get(call.model, ""), call)
+
+    def _recall(self, key: bytes) -> Reply | None:
+        """The answer to an equal call, from memory or from the cache file."""
+        if (reply := self._remembered.get(key)) is not None:
+            self._remembered.move_to_end(key)
+        elif self.cache is not None and (reply := self.cache.get(key)) is not None:
+            self._remember(key, reply)
+        return reply
+
+    def _remember(self, key: bytes, reply: Reply) -> None:
+        self._remembered[key] = reply
+        if len(self._remembered) > REMEMBERED_ANSWERS:
+            self._remembered.popitem(last=False)
+
+    def _abandon(self, key: bytes | None, future: Future[Outcome]) -> None:
         with self._lock:
             if key is not None:
                 self._on_their_way.pop(key, None)
@@ -160,7 +188,7 @@ class ModelClient:
             outcome = replace(outcome, cached=True, latency_s=0.0)
         future.set_result(outcome)
 
-    def _run(self, call: Call, key: str | None, future: Future[Outcome]) -> None:
+    def _run(self, call: Call, key: bytes | None, future: Future[Outcome]) -> None:
         with self._lock:
             self._counts.in_flight += 1
             self._counts.max_in_flight = max(self._counts.max_in_flight, self._counts.in_flight)
@@ -174,9 +202,9 @@ class ModelClient:
             if key is not None:
                 del self._on_their_way[key]
                 if not outcome.failed:
-                    self._remembered[key] = outcome.reply
-                    if len(self._remembered) > REMEMBERED_ANSWERS:
-                        self._remembered.popitem(last=False)
+                    self._remember(key, outcome.reply)
+        if key is not None and self.cache is not None and not outcome.failed:
+            self.cache.put(key, call.model, outcome.reply)
         if outcome.failure is not None:
             self._tell_once(call, outcome.failure)
         future.set_result(outcome)

@@ -10,7 +10,7 @@ from errors import UserError
 from model_client.calls import Call, CallFailedError
 from model_client.dialects import Dialect, detect_dialect
 from model_client.http import HttpServer
-from servers.embedded import MODEL_NAME, EmbeddedServer, start_embedded
+from servers.embedded import GGUF_SHA256, MODEL_NAME, EmbeddedServer, start_embedded
 
 OLLAMA_PORT = 11434
 PROBE_TIMEOUT_S = 5.0
@@ -25,6 +25,8 @@ class Connection:
     dialect: Dialect
     mutator_model: str
     target_model: str
+    digests: dict[str, str]
+    """What tells the weights of each model from others of the same name."""
     why: str
     embedded: EmbeddedServer | None = None
 
@@ -53,11 +55,12 @@ def connect(
     url = normalise_url(server)
     http, dialect = _reach(url, timeout_s)
     try:
-        mutator, target = _pick_models(http, dialect, mutator_model, target_model)
+        mutator, target, digests = _pick_models(http, dialect, mutator_model, target_model)
     except BaseException:
         http.close()
         raise
-    return Connection(http, dialect, mutator, target, f"the {dialect.name} server at {url}")
+    why = f"the {dialect.name} server at {url}"
+    return Connection(http, dialect, mutator, target, digests, why)
 
 
 def warm_up(connection: Connection, *, num_ctx: int, timeout_s: float) -> None:
@@ -147,8 +150,12 @@ def _reach(url: str, timeout_s: float) -> tuple[HttpServer, Dialect]:
 
 def _pick_models(
     http: HttpServer, dialect: Dialect, mutator_model: str | None, target_model: str | None
-) -> tuple[str, str]:
-    """The two models, both on the server; one name serves for both, and so does an only model."""
+) -> tuple[str, str, dict[str, str]]:
+    """The two models, both on the server, and what tells their weights apart from others.
+
+    One name serves for both, and so does an only model. Where a server tells no digest, its
+    address has to do.
+    """
     try:
         offered = dialect.list_models(http)
     except CallFailedError as error:
@@ -161,14 +168,17 @@ def _pick_models(
                 f"name the models with --target-model and --mutator-model; {http.url} has: "
                 f"{', '.join(offered) or 'none (get one with: ollama pull llama3.2:3b)'}"
             )
-        target = mutator = offered[0]
+        target = mutator = next(iter(offered))
+    digests = {}
     for wanted in (target, mutator):
-        if not any(dialect.same_model(wanted, model) for model in offered):
+        found = [model for model in offered if dialect.same_model(wanted, model)]
+        if not found:
             raise UserError(
                 f"{http.url} has no model '{wanted}'; it has: {', '.join(offered) or 'none'}.\n"
                 f"Name one of these, or {dialect.missing_model_hint(wanted)}"
             )
-    return mutator, target
+        digests[wanted] = offered[found[0]] or f"at {http.url}"
+    return mutator, target, digests
 
 
 def _connect_auto(
@@ -187,8 +197,9 @@ def _connect_auto(
         why_not = f"no Ollama answers at {url}"
     else:
         try:
-            mutator, target = _pick_models(http, dialect, mutator_model, target_model)
-            return Connection(http, dialect, mutator, target, f"found {dialect.name} at {url}")
+            mutator, target, digests = _pick_models(http, dialect, mutator_model, target_model)
+            why = f"found {dialect.name} at {url}"
+            return Connection(http, dialect, mutator, target, digests, why)
         except UserError as error:
             http.close()
             if named and named != [MODEL_NAME] * len(named):
@@ -217,6 +228,6 @@ def _connect_embedded(
     except BaseException:
         embedded.close()
         raise
-    return Connection(
-        http, dialect, MODEL_NAME, MODEL_NAME, f"the embedded {MODEL_NAME} ({why})", embedded
-    )
+    why = f"the embedded {MODEL_NAME} ({why})"
+    digests = {MODEL_NAME: GGUF_SHA256}
+    return Connection(http, dialect, MODEL_NAME, MODEL_NAME, digests, why, embedded)

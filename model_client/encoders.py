@@ -178,7 +178,8 @@ def load_encoder(
             raise UserError(
                 f"{directory} holds no sentence-transformers model: {reason}"
             ) from error
-    offered, hint = [], "name a directory"
+    offered: dict[str, str] = {}
+    hint = "name a directory"
     if client is not None:
         try:
             offered = client.dialect.list_models(client.http)

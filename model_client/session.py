@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from model_client.client import ModelClient
 from model_client.connect import Connection, connect, warm_up
 from model_client.encoders import PACKAGED_MODEL, Encoder, load_encoder
 from model_client.roles import Roles
+from servers.cache import ResponseCache
 
 
 @dataclass
@@ -46,8 +48,13 @@ def open_models(
     temperature_mutation: float = 0.0,
     temperature_answer: float = 0.0,
     seed: int = 0,
+    cache_file: str | Path | None = None,
 ) -> Models:
-    """Connects, checks the models, loads the encoder and has each model answer once."""
+    """Connects, checks the models, loads the encoder and has each model answer once.
+
+    Answers are kept in `cache_file`, where one is named.
+    """
+    cache = ResponseCache(cache_file) if cache_file else None
     connection = connect(
         server,
         mutator_model=mutator_model,
@@ -56,7 +63,13 @@ def open_models(
         slots=slots,
         num_ctx=num_ctx,
     )
-    client = ModelClient(connection.http, connection.dialect, retries=retries)
+    client = ModelClient(
+        connection.http,
+        connection.dialect,
+        retries=retries,
+        cache=cache,
+        digests=connection.digests,
+    )
     try:
         encoder = load_encoder(
             embedding_model,

@@ -53,7 +53,7 @@ class ResponseCache:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        self._broken = False
+        self._off = False
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not self.path.exists():
@@ -80,7 +80,7 @@ class ResponseCache:
 
     def get(self, key: bytes) -> Reply | None:
         """The reply kept under `key`, if there is one."""
-        if self._broken:
+        if self._off:
             return None
         try:
             row = (
@@ -95,7 +95,7 @@ class ResponseCache:
 
     def put(self, key: bytes, model: str, reply: Reply) -> None:
         """Keeps a reply; the first one under a key stays."""
-        if self._broken:
+        if self._off:
             return
         try:
             self._connection().execute(
@@ -124,7 +124,9 @@ class ResponseCache:
         return int(count)
 
     def close(self) -> None:
+        """Ends its use; a call that is still under way finds nothing and keeps nothing."""
         with self._lock:
+            self._off = True
             for connection in self._connections:
                 connection.close()
             self._connections.clear()
@@ -145,8 +147,8 @@ class ResponseCache:
 
     def _give_up(self, error: Exception) -> None:
         with self._lock:
-            told, self._broken = self._broken, True
-        if not told:
+            was_off, self._off = self._off, True
+        if not was_off:
             logger.warning("the cache %s fails (%s); going on without it", self.path, error)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,12 @@ SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:
 
 
 torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's response cache, or another test's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache-home"))
 
 
 @pytest.fixture(scope="session")

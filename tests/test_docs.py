@@ -114,7 +114,7 @@ def test_the_dialect_of_the_guide_speaks_to_its_server(
         threading.Thread(target=serving.serve_forever, daemon=True).start()
         http = HttpServer(f"http://127.0.0.1:{serving.server_port}")
         assert dialect.understood_by(http, timeout_s=5)
-        assert dialect.list_models(http) == ["tiny"]
+        assert dialect.list_models(http) == {"tiny": ""}
         client = ModelClient(http, dialect)
         call = Call("answer", "tiny", ({"role": "user", "content": "Hello"},), max_tokens=7)
         outcome = client.run([call], max_workers=1)[0]

@@ -19,6 +19,7 @@ from train_query_mutator import main
 from training.metrics import known_tag
 
 SMALL = ["--num-processes", "4", "--num-steps", "4", "--num-env-steps", "48", "--batch-size", "4"]
+SMALL += ["--no-cache"]
 
 
 def train(server: SimulatedServer, run: Path, *flags: str) -> int:

@@ -33,6 +33,8 @@ MAY_CHANGE = {
     "retries",
     "num_env_steps",
     "save_interval",
+    "cache",
+    "use_cache",
     "log_interval",
 }
 """What a resumed run may do differently without being another run."""
@@ -109,7 +111,7 @@ def _train(
     print(
         f"{summary['env_steps']} steps in {summary['wall_time_s']:.0f} s, "
         f"{summary['model_calls']} model calls, {summary['failed_calls']} failed, "
-        f"{summary['cache_hits']} answered from memory\n"
+        f"{summary['cache_hits']} answered from the cache\n"
         f'use it:  python mutate_query.py --run {shlex.quote(str(run.path))} "your question"'
     )
     return 0

@@ -92,6 +92,14 @@ class Settings:
     max_tokens_answer: int = flag(96, SERVER, "token limit of an answer", at_least=1)
     temperature_mutation: float = flag(0.0, SERVER, "temperature of rewrites", at_least=0)
     temperature_answer: float = flag(0.0, SERVER, "temperature of answers", at_least=0)
+    cache: str | None = flag(
+        None,
+        SERVER,
+        "file that keeps the answers of calls at temperature 0 (default: in the user's cache "
+        "directory)",
+        parse=str,
+    )
+    use_cache: bool = flag(True, SERVER, "keep answers between runs")
 
     dataset: str | None = flag(
         None, TASK, "JSONL or CSV with question and reference (default: the shipped one)", parse=str
@@ -196,12 +204,13 @@ def _add_flag(group: Any, item: Field[Any]) -> None:
     option = "--" + item.name.replace("_", "-")
     default = _default(item)
     help_text = item.metadata["help"]
-    if item.name == "use_batching":
+    if default is True:
         group.add_argument(
             option, dest=item.name, action="store_true", help=help_text + " (default)"
         )
+        opposite = option.replace("--use-", "--no-")
         group.add_argument(
-            "--no-batching", dest=item.name, action="store_false", help="make one call at a time"
+            opposite, dest=item.name, action="store_false", help=f"the opposite of {option}"
         )
     elif isinstance(default, bool):
         group.add_argument(option, dest=item.name, action="store_true", help=help_text)

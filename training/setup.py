@@ -15,6 +15,7 @@ from data import Question, load_questions, split_questions
 from errors import UserError
 from objectives import Objective, Weights, load_objective
 from operators import Operator, load_operators, select_operators
+from servers.cache import default_cache_file
 from training.settings import Settings
 
 EMBEDDED_MAX_REWRITES = 1
@@ -88,4 +89,5 @@ def model_options(settings: Settings) -> dict[str, Any]:
         "temperature_mutation": settings.temperature_mutation,
         "temperature_answer": settings.temperature_answer,
         "seed": settings.seed,
+        "cache_file": (settings.cache or default_cache_file()) if settings.use_cache else None,
     }

@@ -17,8 +17,8 @@ class Dialect(Protocol):
     def understood_by(self, http: HttpServer, *, timeout_s: float) -> bool:
         """Whether the server at `http` speaks this dialect."""
 
-    def list_models(self, http: HttpServer) -> list[str]:
-        """The names of the models the server has."""
+    def list_models(self, http: HttpServer) -> dict[str, str]:
+        """The models the server has, each with a digest of its weights ("" where untold)."""
 
     def same_model(self, wanted: str, offered: str) -> bool:
         """Whether the name a user typed means the model the server lists."""

@@ -20,9 +20,13 @@ class OllamaDialect:
     def understood_by(self, http: HttpServer, *, timeout_s: float) -> bool:
         return "version" in http.get("/api/version", timeout_s=timeout_s)
 
-    def list_models(self, http: HttpServer) -> list[str]:
+    def list_models(self, http: HttpServer) -> dict[str, str]:
         models = http.get("/api/tags").get("models") or []
-        return [model["name"] for model in models if isinstance(model, dict) and "name" in model]
+        return {
+            model["name"]: str(model.get("digest", ""))
+            for model in models
+            if isinstance(model, dict) and "name" in model
+        }
 
     def same_model(self, wanted: str, offered: str) -> bool:
         return with_tag(wanted) == with_tag(offered)

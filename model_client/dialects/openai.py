@@ -18,9 +18,9 @@ class OpenAIDialect:
     def understood_by(self, http: HttpServer, *, timeout_s: float) -> bool:
         return "data" in http.get("/v1/models", timeout_s=timeout_s)
 
-    def list_models(self, http: HttpServer) -> list[str]:
+    def list_models(self, http: HttpServer) -> dict[str, str]:
         models = http.get("/v1/models").get("data") or []
-        return [model["id"] for model in models if isinstance(model, dict) and "id" in model]
+        return {model["id"]: "" for model in models if isinstance(model, dict) and "id" in model}
 
     def same_model(self, wanted: str, offered: str) -> bool:
         return wanted == offered

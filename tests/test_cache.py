@@ -1,0 +1,163 @@
+"""The response cache: what is kept, for whom, and what is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from errors import UserError
+from model_client.calls import Call, Reply
+from servers.cache import ResponseCache, cache_key, default_cache_file, main
+from servers.simulated import Fault, SimulatedServer, answer_from_questions
+from tests.conftest import SIMULATED_FLAGS
+from train_query_mutator import main as train
+
+CALL = Call("answer", "m", ({"role": "user", "content": "Why?"},), max_tokens=9)
+FLAGS = ["--num-processes", "4", "--num-steps", "4", "--num-env-steps", "32", "--batch-size", "4"]
+
+
+def run(server: SimulatedServer, path: Path, *flags: str) -> dict[str, float]:
+    argv = ["--server", server.url, *SIMULATED_FLAGS, *FLAGS, "--run-dir", str(path), *flags]
+    assert train(argv) == 0
+    summary: dict[str, float] = json.loads((path / "summary.json").read_text())
+    return summary
+
+
+def test_a_second_run_makes_no_call_and_learns_the_same(tmp_path: Path) -> None:
+    answer = answer_from_questions("data/questions.jsonl")
+    with SimulatedServer(answer=answer) as server:
+        first = run(server, tmp_path / "first")
+    with SimulatedServer(answer=lambda *_: "never asked", port=server.port) as server:
+        second = run(server, tmp_path / "second")
+        assert server.stats.generation_calls == 2, "one warm-up for each model"
+    assert first["model_calls"] > 0
+    assert second["model_calls"] == 0
+    assert second["cache_hits"] == first["cache_hits"] + first["model_calls"]
+    logs = [(tmp_path / name / "transitions.jsonl").read_bytes() for name in ("first", "second")]
+    assert logs[0] == logs[1]
+    weights = [
+        torch.load(tmp_path / name / "checkpoint.pt", weights_only=True)["policy"]
+        for name in ("first", "second")
+    ]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_no_cache_and_another_file_keep_runs_apart(tmp_path: Path) -> None:
+    with SimulatedServer() as server:
+        calls = run(server, tmp_path / "a", "--no-cache")["model_calls"]
+        assert not default_cache_file().exists()
+        assert run(server, tmp_path / "b", "--cache", str(tmp_path / "x.sqlite"))["model_calls"]
+        assert run(server, tmp_path / "c", "--cache", str(tmp_path / "y"))["model_calls"] == calls
+        again = run(server, tmp_path / "d", "--cache", str(tmp_path / "x.sqlite"))
+        assert again["model_calls"] == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "other"},
+        {"messages": ({"role": "user", "content": "Why not?"},)},
+        {"max_tokens": 10},
+        {"seed": 1},
+        {"num_ctx": 4096},
+        {"stop": ("\n",)},
+        {"temperature": 0.1},
+    ],
+)
+def test_the_key_covers_all_that_shapes_the_answer(change: dict[str, object]) -> None:
+    other = dataclasses.replace(CALL, **change)  # type: ignore[arg-type]
+    assert cache_key("ollama", "d", CALL) != cache_key("ollama", "d", other)
+
+
+def test_the_key_tells_servers_and_weights_apart_but_not_purposes() -> None:
+    key = cache_key("ollama", "d", CALL)
+    assert key != cache_key("openai", "d", CALL)
+    assert key != cache_key("ollama", "e", CALL)
+    assert key == cache_key("ollama", "d", dataclasses.replace(CALL, purpose="judge"))
+
+
+def test_failures_and_truncated_answers_are_not_kept(tmp_path: Path) -> None:
+    with SimulatedServer() as server:
+        server.set_faults(
+            Fault("unfinished", calls=tuple(range(9, 999, 3))),
+            Fault("bad_request", calls=tuple(range(10, 999, 3))),
+        )
+        summary = run(server, tmp_path / "run", "--retries", "0")
+        kept = ResponseCache(default_cache_file()).stats()["replies"]
+    assert summary["failed_calls"] > 0
+    assert kept == summary["model_calls"] - summary["failed_calls"]
+
+
+def test_many_processes_share_one_file(tmp_path: Path) -> None:
+    file = tmp_path / "shared.sqlite"
+    code = (
+        "import sys; from servers.cache import ResponseCache\n"
+        "from model_client.calls import Reply\n"
+        "cache = ResponseCache(sys.argv[1]); start = int(sys.argv[2])\n"
+        "for n in range(start, start + 300):\n"
+        "    cache.put(n.to_bytes(8, 'big'), 'm', Reply(str(n)))\n"
+        "    assert cache.get(n.to_bytes(8, 'big')).text == str(n)\n"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", code, str(file), str(start)])
+        for start in (0, 150, 300)
+    ]
+    assert [process.wait() for process in started] == [0, 0, 0]
+    assert ResponseCache(file).stats()["replies"] == 600
+
+
+def test_the_file_is_private_to_the_user(tmp_path: Path) -> None:
+    ResponseCache(tmp_path / "deep" / "cache.sqlite").close()
+    assert stat.S_IMODE((tmp_path / "deep").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "deep" / "cache.sqlite").stat().st_mode) == 0o600
+
+
+def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "notes.txt"
+    other.write_text("these are my notes, not a database at all")
+    with pytest.raises(UserError, match="--no-cache"):
+        ResponseCache(other)
+    assert other.read_text().startswith("these are my notes")
+    with pytest.raises(UserError, match="cannot use the cache"):
+        ResponseCache(other / "below")
+    newer = tmp_path / "newer.sqlite"
+    with sqlite3.connect(newer) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(UserError, match="has format 99"):
+        ResponseCache(newer)
+
+
+def test_a_cache_that_fails_in_mid_run_is_said_once_and_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache = ResponseCache(tmp_path / "cache.sqlite")
+    cache.put(b"a", "m", Reply("x"))
+    with sqlite3.connect(tmp_path / "cache.sqlite") as connection:
+        connection.execute("DROP TABLE responses")
+    for _ in range(3):
+        cache.put(b"b", "m", Reply("y"))
+        assert cache.get(b"a") is None
+    assert len(caplog.records) == 1
+
+
+def test_stats_and_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "cache.sqlite"
+    assert main(["stats", "--cache", str(file)]) == 2
+    cache = ResponseCache(file)
+    cache.put(b"a", "llama", Reply("x"))
+    cache.put(b"b", "llama", Reply("y"))
+    cache.close()
+    capsys.readouterr()
+    assert main(["stats", "--cache", str(file)]) == 0
+    assert "2 replies" in capsys.readouterr().out
+    assert main(["clear", "--cache", str(file)]) == 0
+    assert ResponseCache(file).stats()["replies"] == 0
+    assert main(["compact"]) == 2
