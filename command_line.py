@@ -1,22 +1,19 @@
-"""What the commands share: plain text on the terminal, and leaving without waiting."""
+"""What the commands share: plain text on the terminal, errors in a line, a quick way out."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
 import unicodedata
+from collections.abc import Callable
 from typing import NoReturn
 
-from errors import UserError
+from errors import ServerUnavailableError, UserError
 
-
-def leave(code: int) -> None:
-    """Ends the process at once: a thread in mid-call would hold it until the call's deadline."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+LONGEST_LINE = 500
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -24,6 +21,46 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (--help lists all flags)")
+
+
+def say_error(error: object) -> None:
+    """Prints an error as one or two lines, whatever text it quotes."""
+    lines = str(error).split("\n")
+    if len(lines) > 2:
+        lines = [" ".join(lines[:-1]), lines[-1]]
+    shown = [printable(line) for line in lines]
+    shown = [line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…" for line in shown]
+    print("error: " + "\n".join(shown), file=sys.stderr)
+
+
+def exit_code(command: Callable[[], int]) -> int:
+    """Runs a command; what went wrong is said in a line or two and becomes the exit code."""
+    try:
+        code = command()
+        if sys.stdout:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # a reader that has gone away, as in `| head`, is no error
+        return 0
+    except UserError as error:
+        say_error(error)
+        return 2
+    except ServerUnavailableError as error:
+        say_error(f"the model server stopped answering: {error}")
+        return 1
+    except OSError as error:
+        say_error(f"{error.strerror or error}: {error.filename}" if error.filename else error)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process at once: a thread in mid-call would hold it until the call's deadline."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def printable(text: str) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
-from command_line import OneLineParser, leave
-from errors import ServerUnavailableError, UserError
+from command_line import OneLineParser, exit_code, leave
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -24,31 +22,29 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def mutate(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
+    args = build_parser().parse_args(argv)
+    # Heavy imports come late: --help and a wrong flag answer at once.
+    from evaluation.trained_policy import rewrite_command
+
+    return rewrite_command(
+        args.run,
+        args.questions,
+        file=args.file,
+        as_json=args.json,
+        changes={
+            "server": args.server,
+            "target_model": args.target_model,
+            "mutator_model": args.mutator_model,
+            "batch_size": args.batch_size,
+        },
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
-    try:
-        args = build_parser().parse_args(argv)
-        # Heavy imports come late: --help and a wrong flag answer at once.
-        from evaluation.trained_policy import rewrite_command
-
-        return rewrite_command(
-            args.run,
-            args.questions,
-            file=args.file,
-            as_json=args.json,
-            changes={
-                "server": args.server,
-                "target_model": args.target_model,
-                "mutator_model": args.mutator_model,
-                "batch_size": args.batch_size,
-            },
-        )
-    except (UserError, ServerUnavailableError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UserError) else 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    return exit_code(lambda: mutate(argv))
 
 
 if __name__ == "__main__":

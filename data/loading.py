@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ def _rows(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, Any]]:
-    reader = csv.DictReader(text.splitlines(keepends=True), strict=True)
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in reader:
             yield reader.line_num, {key: value for key, value in row.items() if key and value}
@@ -124,9 +125,9 @@ def _text(row: dict[str, Any], key: str, *, required: bool = False) -> str:
     value = row.get(key)
     if value is None or value == "":
         if required:
-            raise ValueError(f"no '{key}'")
+            raise ValueError(f"no '{key}' (it has: {', '.join(map(str, row)) or 'nothing'})")
         return ""
-    if not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value != value:
         raise ValueError(f"'{key}' is not text")
     text = str(value).strip()
     if required and not text:

@@ -24,8 +24,6 @@ from training.run_directory import CONFIG, RunDirectory
 from training.settings import Settings, check
 from training.setup import model_options
 
-MAX_QUESTIONS = 100_000
-
 
 @dataclass(frozen=True)
 class Rewritten:
@@ -153,12 +151,16 @@ def _gather(questions: Sequence[str], file: str | None) -> list[str]:
             raise UserError(f"cannot read {file}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise UserError(f"{file} is not UTF-8 text") from error
-    if "-" in questions or (not questions and not file and not sys.stdin.isatty()):
-        lines += sys.stdin.read().splitlines()
-    texts += [line.strip() for line in lines if line.strip()]
+    piped = sys.stdin is not None and not sys.stdin.isatty()
+    if "-" in questions or (not questions and not file and piped):
+        lines += sys.stdin.read().splitlines() if sys.stdin else []
+    texts = [text.strip() for text in [*texts, *lines] if text.strip()]
     if not texts:
         raise UserError("no question: give one as an argument, by --file, or on standard input")
-    return texts[:MAX_QUESTIONS]
+    for text in texts:
+        if any(0xD800 <= ord(character) <= 0xDFFF for character in text):
+            raise UserError("a question is not UTF-8 text")
+    return texts
 
 
 def _shown(result: Rewritten) -> str:

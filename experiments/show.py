@@ -57,7 +57,7 @@ def terminal_curve(steps: list[int], means: list[float]) -> str:
     chosen = sorted({steps[round(i)] for i in np.linspace(0, len(steps) - 1, 6)})
     plotext.xticks(chosen, [str(step) for step in chosen])
     chart: str = plotext.build()
-    if not sys.stdout.isatty():
+    if not sys.stdout or not sys.stdout.isatty():
         chart = plotext.uncolorize(chart)
     return "\n".join(line.rstrip() for line in chart.rstrip().split("\n"))
 

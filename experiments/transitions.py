@@ -11,6 +11,16 @@ from typing import Any
 from errors import UserError
 from training.run_directory import TRANSITIONS
 
+NEEDED = {"update", "episode_return", "question_id", "operator", "original_query", "query"} | {
+    "rewritten_query",
+    "previous_answer",
+    "answer",
+    "previous_score",
+    "score",
+    "reward",
+    "failed",
+}
+
 
 def read_transitions(run: str | Path) -> Iterator[dict[str, Any]]:
     """The transitions of a run, in order."""
@@ -19,9 +29,14 @@ def read_transitions(run: str | Path) -> Iterator[dict[str, Any]]:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 try:
-                    yield json.loads(line)
-                except ValueError as error:
-                    raise UserError(f"{path}, line {number} is damaged") from error
+                    transition = json.loads(line)
+                except ValueError:
+                    transition = None
+                if not isinstance(transition, dict) or not set(transition) >= NEEDED:
+                    raise UserError(f"{path}, line {number} is damaged")
+                yield transition
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is damaged: not UTF-8 text") from error
     except OSError as error:
         raise UserError(f"{run} holds no run: cannot read {path.name}: {error.strerror}") from error
 

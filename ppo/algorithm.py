@@ -107,6 +107,8 @@ class PPO:
         )
         entropy = -(all_log_probs.exp() * all_log_probs).sum(-1).mean()
         loss = policy_loss + settings.value_loss_coef * value_loss - settings.entropy_coef * entropy
+        if not torch.isfinite(loss):
+            raise FloatingPointError("the loss of the policy is no longer a number")
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.policy.parameters(), settings.max_grad_norm)

@@ -10,14 +10,14 @@ import json
 import logging
 import os
 import sqlite3
-import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from command_line import OneLineParser
+from command_line import OneLineParser, exit_code, leave
 from errors import UserError
 from model_client.calls import Call, Reply
 
@@ -49,7 +49,7 @@ class ResponseCache:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).expanduser()
+        self.path = Path(os.path.expanduser(path))
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
@@ -152,32 +152,31 @@ class ResponseCache:
             logger.warning("the cache %s fails (%s); going on without it", self.path, error)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
     parser = OneLineParser(prog="python -m servers.cache", description=__doc__)
     parser.add_argument("command", choices=["stats", "clear"])
     parser.add_argument("--cache", metavar="FILE", help="default: in the user's cache directory")
-    try:
-        args = parser.parse_args(argv)
-        path = Path(args.cache).expanduser() if args.cache else default_cache_file()
-        if not path.exists():
-            raise UserError(f"there is no cache {path}")
-        cache = ResponseCache(path)
-        try:
-            if args.command == "clear":
-                print(f"{cache.clear()} replies removed from {path}")
-            else:
-                stats = cache.stats()
-                print(f"{path}: {stats['replies']} replies, {stats['bytes'] / 1e6:.1f} MB")
-                for model, count in sorted(stats["by_model"].items()):
-                    print(f"  {model}: {count}")
-        finally:
-            cache.close()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    args = parser.parse_args(argv)
+    path = Path(args.cache) if args.cache else default_cache_file()
+    if not path.exists():
+        raise UserError(f"there is no cache {path}")
+    cache = ResponseCache(path)
+    if args.command == "clear":
+        print(f"{cache.clear()} replies removed from {path}")
+    else:
+        stats = cache.stats()
+        print(f"{path}: {stats['replies']} replies, {stats['bytes'] / 1e6:.1f} MB")
+        for model, count in sorted(stats["by_model"].items()):
+            print(f"  {model}: {count}")
+    cache.close()
     return 0
 
 
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return exit_code(lambda: run(argv))
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

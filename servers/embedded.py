@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from command_line import OneLineParser, exit_code, leave
 from errors import UserError
 
 MODEL_NAME = "smollm2:135m"
@@ -149,9 +150,9 @@ def serve(*, port: int, slots: int, num_ctx: int, threads: int, quiet: bool) -> 
     return xllamacpp.Server(params)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the server until it is stopped, or, as a child, until its parent is gone."""
-    parser = argparse.ArgumentParser(
+def run(argv: list[str] | None = None) -> int:
+    """Serves until it is stopped or, as a child, until its parent is gone."""
+    parser = OneLineParser(
         prog="python -m servers.embedded",
         description="Serves the embedded model (SmolLM2-135M) with an OpenAI-compatible API.",
     )
@@ -165,6 +166,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
+    if not 0 <= args.port <= 65535 or args.slots < 1 or args.num_ctx < 1 or args.threads < 1:
+        raise UserError("--port must be 0 to 65535, and --slots, --num-ctx, --threads at least 1")
     try:
         server = serve(
             port=args.port,
@@ -173,12 +176,8 @@ def main(argv: list[str] | None = None) -> int:
             threads=args.threads,
             quiet=args.child,
         )
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except RuntimeError as error:
-        print(f"error: the embedded server could not start: {error}", file=sys.stderr)
-        return 2
+        raise UserError(f"the embedded server could not start: {error}") from error
     url = server.listening_address
     if args.child:
         print(json.dumps({"url": url}), flush=True)
@@ -191,5 +190,10 @@ def main(argv: list[str] | None = None) -> int:
     os._exit(0)
 
 
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return exit_code(lambda: run(argv))
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from errors import UserError
+from model_client.client import ModelClient
 from model_client.connect import connect, normalise_url, ollama_url, warm_up
 from servers.embedded import MODEL_NAME
 from servers.simulated import Fault, SimulatedServer
@@ -77,7 +78,8 @@ def test_auto_falls_back_to_the_embedded_model_and_says_why(
         assert connection.target_model == connection.mutator_model == MODEL_NAME
         assert "no Ollama answers" in connection.why
         assert connection.dialect.name == "openai"
-        warm_up(connection, num_ctx=512, timeout_s=60)
+        client = ModelClient(connection.http, connection.dialect)
+        warm_up(client, connection, num_ctx=512, timeout_s=60)
     finally:
         connection.close()
 
@@ -124,17 +126,20 @@ def test_v1_at_the_end_of_the_url_is_fine() -> None:
 def test_each_model_is_warmed_up_once() -> None:
     with SimulatedServer() as server:
         connection = connect(server.url, **BOTH)
-        warm_up(connection, num_ctx=512, timeout_s=10)
+        client = ModelClient(connection.http, connection.dialect)
+        server.set_faults(Fault("busy", times=1))
+        warm_up(client, connection, num_ctx=512, timeout_s=10)
         assert server.stats.loads_by_model == {"qwen2.5:3b": 1, "llama3.2:3b": 1}
-        assert server.stats.generation_calls == 2
+        assert server.stats.generation_calls == 3, "one was refused and made again"
 
 
 def test_a_model_that_cannot_load_is_an_error_before_the_run() -> None:
     with SimulatedServer() as server:
         connection = connect(server.url, **BOTH)
         server.set_faults(Fault("load_failure"))
+        client = ModelClient(connection.http, connection.dialect, retries=0)
         with pytest.raises(UserError, match="did not answer its first call"):
-            warm_up(connection, num_ctx=512, timeout_s=10)
+            warm_up(client, connection, num_ctx=512, timeout_s=10)
 
 
 def test_the_key_goes_to_the_server_and_follows_no_redirect(

@@ -96,6 +96,19 @@ def test_refusals_are_told_from_answers(answer: str, refused: bool) -> None:
     assert is_refusal(answer) == refused
 
 
+def test_a_users_function_may_return_numpy_numbers(tmp_path: Path, encoder: Encoder) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import numpy\nfrom objectives import Score, Term\n"
+        "def plain(batch): return numpy.float32([0.5])\n"
+        "def terms(batch): return [Score({'a': Term(numpy.float32(0.5), 'x')})]\n"
+    )
+    batch = Batch([""], [""], ["abc"], [""], [()], encoder.encode)
+    for name in ("plain", "terms"):
+        score = load_objective(f"{file}:{name}", Weights())(batch)[0]
+        assert [type(term.value) for term in score.terms.values()] == [float]
+
+
 def test_a_users_function_may_return_plain_numbers(tmp_path: Path, encoder: Encoder) -> None:
     file = tmp_path / "mine.py"
     file.write_text("def short(batch):\n    return [1 / (1 + len(a)) for a in batch.answers]\n")
@@ -122,7 +135,16 @@ def test_an_unknown_objective_is_refused(name: str, message: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "body", ["return []", "raise KeyError('x')", "return ['a']", "return [float('nan')]"]
+    "body",
+    [
+        "return []",
+        "raise KeyError('x')",
+        "return ['a']",
+        "return [float('nan')]",
+        "return [1e300]",
+        "import sys; sys.exit(0)",
+        "from objectives import Score; return [Score({'a': 1.0})]",
+    ],
 )
 def test_a_function_that_misbehaves_is_named(body: str, tmp_path: Path, encoder: Encoder) -> None:
     file = tmp_path / "mine.py"

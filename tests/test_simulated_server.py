@@ -873,6 +873,6 @@ def test_the_command_prints_its_address_and_ends_quietly(number: signal.Signals)
 def test_the_command_says_why_it_cannot_start(plain_server: SimulatedServer) -> None:
     command = [sys.executable, "-m", "servers.simulated", "--port", str(plain_server.port)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
+    assert ended.returncode == 2
     assert ended.stderr.startswith("cannot start the simulated server: ")
     assert "Traceback" not in ended.stderr

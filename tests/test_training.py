@@ -17,6 +17,7 @@ from servers.simulated import Fault, SimulatedServer, answer_from_questions
 from tests.conftest import SIMULATED_FLAGS
 from train_query_mutator import main
 from training.metrics import known_tag
+from training.run_directory import RunDirectory
 
 SMALL = ["--num-processes", "4", "--num-steps", "4", "--num-env-steps", "48", "--batch-size", "4"]
 SMALL += ["--no-cache"]
@@ -237,9 +238,39 @@ def test_an_objective_that_breaks_in_mid_run_loses_nothing(
     run = tmp_path / "run"
     assert train(server, run, "--objective", f"{file}:f", "--save-interval", "50") == 2
     said = capsys.readouterr().err
-    assert "mine.py:f must give numbers" in said
+    assert "mine.py:f gave nan, not a number" in said
     assert "--resume" in said
     assert 0 < json.loads((run / "summary.json").read_text())["env_steps"] < 48
+
+
+def test_a_directory_is_written_by_one_run_at_a_time(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert train(server, run) == 0
+    other = RunDirectory(run)
+    other.take()
+    assert main(["--resume", "--run-dir", str(run), "--server", server.url]) == 2
+    assert "another process is writing" in capsys.readouterr().err
+    other.release()
+    assert main(["--resume", "--run-dir", str(run), "--server", server.url]) == 0
+
+
+def test_an_extended_run_goes_on_with_what_it_was_extended_to(
+    server: SimulatedServer, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    assert train(server, run) == 0
+    resume = ["--resume", "--run-dir", str(run), "--server", server.url]
+    assert main([*resume, "--num-env-steps", "64"]) == 0
+    assert json.loads((run / "config.json").read_text())["settings"]["num_env_steps"] == 64
+
+
+def test_a_policy_that_turns_into_nan_ends_the_run_in_a_line(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(server, tmp_path / "run", "--lr", "1e30") == 1
+    assert "no longer a number; start again with a lower --lr" in capsys.readouterr().err
 
 
 def test_resuming_what_is_no_run_is_refused(

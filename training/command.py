@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import signal
 import sys
@@ -10,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from command_line import show_warnings
+from command_line import say_error, show_warnings
 from errors import ServerUnavailableError, UserError
 from model_client.session import Models, open_models
 from training.run_directory import CONFIG, RunDirectory, default_run_dir
@@ -43,25 +44,29 @@ MAY_CHANGE = {
 def run_training(settings: Settings, on_finished: Callable[[Path], None]) -> int:
     """Trains as the settings say; returns the exit code. A finished run is shown by the caller."""
     show_warnings()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: save, then stop
     settings = absolute_paths(settings)
     run = RunDirectory(settings.run_dir or default_run_dir())
     task = load_task(settings)
     if settings.resume:
         run.check_resumable()
         _check_unchanged(run, settings, task)
+        run.take()
     else:
         run.check_new()
     for line in hints(settings):
         print(line, file=sys.stderr)
 
-    with open_models(**model_options(settings)) as models:
-        connection = models.connection
-        print(
-            f"server: {connection.why}; mutator {models.roles.mutator_model}, "
-            f"target {models.roles.target_model}",
-            file=sys.stderr,
-        )
-        return _train(_resolved(settings, models), task, models, run, on_finished)
+    try:
+        with open_models(**model_options(settings)) as models:
+            print(
+                f"server: {models.connection.why}; mutator {models.roles.mutator_model}, "
+                f"target {models.roles.target_model}",
+                file=sys.stderr,
+            )
+            return _train(_resolved(settings, models), task, models, run, on_finished)
+    finally:
+        run.release()
 
 
 def _resolved(settings: Settings, models: Models) -> Settings:
@@ -94,7 +99,8 @@ def _train(
     else:
         trainer.begin()
         run.create()
-        run.write_json(CONFIG, _config(settings, task, models))
+        trainer.save()
+    run.write_json(CONFIG, _config(settings, task, models))
     print(
         f"{run.path}: {settings.num_env_steps} steps on {len(task.train)} questions with "
         f"{len(task.operators)} operators; Ctrl-C saves and stops",
@@ -104,8 +110,10 @@ def _train(
         summary = trainer.train()
     except BaseException as error:
         # A second Ctrl-C must not tear what the first one asked for.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        trainer.save()
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with contextlib.suppress(OSError):  # the disk may be what failed
+            trainer.save()
+        signal.signal(signal.SIGINT, before)
         return _stopped(error, run)
     on_finished(run.path)
     print(
@@ -125,11 +133,15 @@ def _stopped(error: BaseException, run: RunDirectory) -> int:
         return 130
     if isinstance(error, ServerUnavailableError):
         why, code = f"the model server stopped answering: {error}", 1
+    elif isinstance(error, FloatingPointError):
+        why, code = f"{error}; start again with a lower --lr", 1
+    elif isinstance(error, OSError):
+        why, code = f"{error.strerror or error}: {error.filename or run.path}", 1
     elif isinstance(error, UserError):
         why, code = str(error), 2
     else:
         raise error
-    print(f"\nerror: {why}\nThe work is saved; go on with: {resume}", file=sys.stderr)
+    say_error(f"{why}\nThe work is saved; go on with: {resume}")
     return code
 
 
@@ -155,8 +167,8 @@ def _check_unchanged(run: RunDirectory, settings: Settings, task: Task) -> None:
             continue
         if before[name] != value:
             raise UserError(
-                f"cannot resume {run.path} with --{name.replace('_', '-')} {value}: "
-                f"the run has {before[name]}; start a new run for that"
+                f"cannot resume {run.path} with --{name.replace('_', '-')} {value!r}: "
+                f"the run has {before[name]!r}; start a new run for that"
             )
     if config.get("task_sha256") != task.fingerprint():
         raise UserError(

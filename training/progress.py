@@ -28,8 +28,8 @@ class Progress:
             disable=None,
             dynamic_ncols=True,
             smoothing=0.05,
-            bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} steps"
-            " [{elapsed}<{remaining}]{postfix}",
+            bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
+            " [{elapsed}<{remaining}] {desc}",
         )
         self._total = total_steps
         self._done = done_steps
@@ -47,7 +47,7 @@ class Progress:
         self._done += 1
         if episode_return is not None:
             self._recent.append(episode_return)
-        self._bar.set_postfix_str(self._postfix(counts), refresh=False)
+        self._bar.set_description_str(self._figures(counts), refresh=False)
         self._bar.update()
 
     def update_done(self, update: int, updates: int, counts: CallCounts) -> None:
@@ -59,7 +59,7 @@ class Progress:
         left = int(pace * (self._total - self._done))
         print(
             f"update {update}/{updates}  {self._done}/{self._total} steps"
-            f", {self._postfix(counts)}, {left // 60}:{left % 60:02d} left",
+            f", {self._figures(counts)}, {left // 60}:{left % 60:02d} left",
             file=sys.stderr,
             flush=True,
         )
@@ -67,11 +67,11 @@ class Progress:
     def close(self) -> None:
         self._bar.close()
 
-    def _postfix(self, counts: CallCounts) -> str:
+    def _figures(self, counts: CallCounts) -> str:
         reward = f"{sum(self._recent) / len(self._recent):+.3f}" if self._recent else "–"
         return (
-            f"reward {reward}, {self._rate(counts.model_calls):.1f} calls/s, "
-            f"{counts.in_flight} in flight, {counts.failed_calls} failed"
+            f"reward {reward} {self._rate(counts.model_calls):.1f} calls/s "
+            f"{counts.in_flight} in flight {counts.failed_calls} failed"
         )
 
     def _rate(self, calls: int) -> float:

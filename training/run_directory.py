@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import tempfile
@@ -22,13 +23,8 @@ TENSORBOARD = "tensorboard"
 
 
 def default_run_dir() -> Path:
-    """runs/ and the time, to the second; a number is added if that is taken."""
-    base = Path("runs") / time.strftime("%Y-%m-%d_%H-%M-%S")
-    candidate, number = base, 1
-    while candidate.exists():
-        number += 1
-        candidate = base.with_name(f"{base.name}_{number}")
-    return candidate
+    """runs/, the time and the process: no two runs choose the same."""
+    return Path("runs") / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}"
 
 
 class RunDirectory:
@@ -36,6 +32,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._lock: int | None = None
 
     @property
     def checkpoint(self) -> Path:
@@ -77,12 +74,29 @@ class RunDirectory:
             )
 
     def create(self) -> None:
+        """Makes the directory, private to the user, and takes it for this process."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise UserError(
                 f"cannot create {self.path}: {error.strerror}; choose another --run-dir"
             ) from error
+        self.take()
+        self.check_new()
+
+    def take(self) -> None:
+        """Takes the directory for this process, until it ends: two writers would mix their runs."""
+        self._lock = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(f"another process is writing to {self.path}") from error
+
+    def release(self) -> None:
+        """Gives the directory free again."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """Writes a JSON file whole or not at all."""

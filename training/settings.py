@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from command_line import OneLineParser
 from errors import UserError
 
+MAX_SECONDS = 7 * 24 * 3600
 NOT_REPEATED = {"run_dir", "resume", "config"}
 """Settings that belong to one run and are not taken from another run's config.json."""
 
@@ -80,18 +82,37 @@ class Settings:
     embedding_model: str = flag(
         "minilm", SERVER, "minilm (packaged), a directory, or an embedding model on the server"
     )
-    timeout: float = flag(60.0, SERVER, "deadline of a call, in seconds", above=0)
+    timeout: float = flag(
+        60.0, SERVER, "deadline of a call, in seconds", above=0, at_most=MAX_SECONDS
+    )
     load_timeout: float = flag(
-        600.0, SERVER, "deadline of a model's first call, which loads it, in seconds", above=0
+        600.0,
+        SERVER,
+        "deadline of a model's first call, which loads it, in seconds",
+        above=0,
+        at_most=MAX_SECONDS,
     )
-    retries: int = flag(2, SERVER, "further attempts of a call that failed", at_least=0)
+    retries: int = flag(
+        2, SERVER, "further attempts of a call that failed", at_least=0, at_most=100
+    )
     num_ctx: int = flag(
-        2048, SERVER, "context size, the same for every call", parse=whole_number, at_least=256
+        2048,
+        SERVER,
+        "context size, the same for every call",
+        parse=whole_number,
+        at_least=256,
+        at_most=10_000_000,
     )
-    max_tokens_mutation: int = flag(64, SERVER, "token limit of a rewrite", at_least=1)
-    max_tokens_answer: int = flag(96, SERVER, "token limit of an answer", at_least=1)
-    temperature_mutation: float = flag(0.0, SERVER, "temperature of rewrites", at_least=0)
-    temperature_answer: float = flag(0.0, SERVER, "temperature of answers", at_least=0)
+    max_tokens_mutation: int = flag(
+        64, SERVER, "token limit of a rewrite", at_least=1, at_most=1_000_000
+    )
+    max_tokens_answer: int = flag(
+        96, SERVER, "token limit of an answer", at_least=1, at_most=1_000_000
+    )
+    temperature_mutation: float = flag(
+        0.0, SERVER, "temperature of rewrites", at_least=0, at_most=10
+    )
+    temperature_answer: float = flag(0.0, SERVER, "temperature of answers", at_least=0, at_most=10)
     cache: str | None = flag(
         None,
         SERVER,
@@ -118,6 +139,7 @@ class Settings:
         "rewrites in an episode (default: 1 on the embedded model, 2 elsewhere)",
         parse=int,
         at_least=1,
+        at_most=100,
     )
     facts_weight: float = flag(0.5, TASK, "weight of the key facts in the score", at_least=0)
     closeness_weight: float = flag(
@@ -129,16 +151,35 @@ class Settings:
     )
 
     num_processes: int = flag(
-        16, ROLLOUT, "environments that run side by side", parse=whole_number, at_least=1
+        16,
+        ROLLOUT,
+        "environments that run side by side",
+        parse=whole_number,
+        at_least=1,
+        at_most=4096,
     )
     num_steps: int = flag(
-        32, ROLLOUT, "steps of each environment in a rollout", parse=whole_number, at_least=1
+        32,
+        ROLLOUT,
+        "steps of each environment in a rollout",
+        parse=whole_number,
+        at_least=1,
+        at_most=100_000,
     )
     num_env_steps: int = flag(
-        10_000, ROLLOUT, "environment steps in all; 1e4 is fine", parse=whole_number, at_least=1
+        10_000,
+        ROLLOUT,
+        "environment steps in all; 1e4 is fine",
+        parse=whole_number,
+        at_least=1,
+        at_most=10**12,
     )
     batch_size: int = flag(
-        8, ROLLOUT, "model calls under way at once; 1 is one call at a time", at_least=1
+        8,
+        ROLLOUT,
+        "model calls under way at once; 1 is one call at a time",
+        at_least=1,
+        at_most=1024,
     )
     use_batching: bool = flag(True, ROLLOUT, "make up to --batch-size calls at once")
 
@@ -146,7 +187,7 @@ class Settings:
     gamma: float = flag(0.99, ALGORITHM, "discount", at_least=0, at_most=1)
     gae_lambda: float = flag(0.95, ALGORITHM, "lambda of GAE", at_least=0, at_most=1)
     clip_param: float = flag(0.2, ALGORITHM, "clipping range of PPO", above=0)
-    ppo_epoch: int = flag(4, ALGORITHM, "epochs over a rollout", at_least=1)
+    ppo_epoch: int = flag(4, ALGORITHM, "epochs over a rollout", at_least=1, at_most=1000)
     num_mini_batch: int = flag(4, ALGORITHM, "mini-batches in an epoch", at_least=1)
     entropy_coef: float = flag(0.01, ALGORITHM, "weight of the entropy bonus", at_least=0)
     value_loss_coef: float = flag(0.5, ALGORITHM, "weight of the value loss", at_least=0)
@@ -159,9 +200,11 @@ class Settings:
         parse=float,
         above=0,
     )
-    hidden_size: int = flag(64, ALGORITHM, "width of the policy's layers", at_least=1)
+    hidden_size: int = flag(
+        64, ALGORITHM, "width of the policy's layers", at_least=1, at_most=16_384
+    )
 
-    seed: int = flag(1, RUN, "seed of everything random", at_least=0)
+    seed: int = flag(1, RUN, "seed of everything random", at_least=0, at_most=2**32 - 1)
     run_dir: str | None = flag(
         None, RUN, "directory of the run (default: runs/ and the time)", parse=str
     )
@@ -234,7 +277,9 @@ def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) 
     if given.get("resume"):
         if not given.get("run_dir"):
             raise UserError("--resume needs --run-dir, the run to go on with")
-        given.setdefault("config", str(Path(given["run_dir"]) / "config.json"))
+        if given.get("config"):
+            raise UserError("--resume takes its settings from the run: leave out --config")
+        given["config"] = str(Path(given["run_dir"]) / "config.json")
     if given.get("config"):
         values.update(_read_config(Path(given["config"])))
     values.update(given)
@@ -308,12 +353,16 @@ def _parsed(name: str, value: Any) -> Any:
         return None
     if isinstance(default, bool | list):
         expected = bool if isinstance(default, bool) else list
-        if not isinstance(value, expected):
-            raise UserError(f"{option} must be a {expected.__name__} in a config file")
+        texts = not isinstance(value, list) or all(isinstance(item, str) for item in value)
+        if not isinstance(value, expected) or not texts:
+            kind = "true or false" if expected is bool else "a list of texts"
+            raise UserError(f"{option} must be {kind} in a config file")
         return value
     parse = item.metadata["parse"]
     try:
-        if isinstance(value, bool | list | dict) or (parse is str and not isinstance(value, str)):
+        if isinstance(value, bool | list | dict | None) or (
+            parse is str and not isinstance(value, str)
+        ):
             raise ValueError
         if parse is int:
             return whole_number(value)
@@ -346,7 +395,7 @@ def absolute_paths(settings: Settings) -> Settings:
     """The settings with the user's files as absolute paths, so that they repeat from anywhere."""
 
     def absolute(path: str) -> str:
-        return str(Path(path).expanduser().resolve())
+        return os.path.abspath(os.path.expanduser(path))
 
     objective = settings.objective
     if ".py:" in objective:
@@ -358,5 +407,5 @@ def absolute_paths(settings: Settings) -> Settings:
         dataset=absolute(settings.dataset) if settings.dataset else None,
         operators=[absolute(file) for file in settings.operators],
         objective=objective,
-        embedding_model=absolute(embedding) if Path(embedding).is_dir() else embedding,
+        embedding_model=absolute(embedding) if os.path.isdir(embedding) else embedding,
     )

@@ -47,7 +47,8 @@ def load_task(settings: Settings) -> Task:
     train, heldout = split_questions(load_questions(settings.dataset))
     if not train:
         raise UserError(
-            f"{settings.dataset} has no question to train on: all its rows are held out"
+            f"{settings.dataset} has no question to train on: all its rows are held out "
+            "(rows with no split are split by their content; write split: train to decide)"
         )
     if settings.num_questions is not None and settings.num_questions < len(train):
         train = random.Random(settings.seed).sample(train, settings.num_questions)

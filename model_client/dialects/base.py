@@ -41,6 +41,17 @@ class Dialect(Protocol):
         """What a user can do to get `model` onto the server."""
 
 
+def listed(value: Any, key: str) -> list[dict[str, Any]]:
+    """The objects with a text under `key` in what should be a list of them."""
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict) and isinstance(item.get(key), str)]
+
+
+def count(value: Any) -> int:
+    """A number of tokens, 0 where the server tells none."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < 1e12 else 0
+
+
 def malformed(what: str) -> CallFailedError:
     """The error for an answer that lacks what its dialect promises."""
     return CallFailedError("malformed", f"the answer has no {what}", retryable=True)

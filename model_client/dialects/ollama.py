@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from model_client.calls import Call, CallFailedError, Reply
-from model_client.dialects.base import malformed
+from model_client.dialects.base import count, listed, malformed
 from model_client.http import HttpServer
 
 NANOSECONDS = 1e9
@@ -21,12 +21,8 @@ class OllamaDialect:
         return "version" in http.get("/api/version", timeout_s=timeout_s)
 
     def list_models(self, http: HttpServer) -> dict[str, str]:
-        models = http.get("/api/tags").get("models") or []
-        return {
-            model["name"]: str(model.get("digest", ""))
-            for model in models
-            if isinstance(model, dict) and "name" in model
-        }
+        models = listed(http.get("/api/tags").get("models"), "name")
+        return {model["name"]: str(model.get("digest", "")) for model in models}
 
     def same_model(self, wanted: str, offered: str) -> bool:
         return with_tag(wanted) == with_tag(offered)
@@ -64,8 +60,8 @@ class OllamaDialect:
         return Reply(
             text=message["content"],
             cut=body.get("done_reason") == "length",
-            prompt_tokens=int(body.get("prompt_eval_count") or 0),
-            completion_tokens=int(body.get("eval_count") or 0),
+            prompt_tokens=count(body.get("prompt_eval_count")),
+            completion_tokens=count(body.get("eval_count")),
             queue_s=max(0.0, total - load - prompt_eval - eval_) if total else 0.0,
             load_s=load,
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from model_client.calls import Call, Reply
-from model_client.dialects.base import malformed
+from model_client.dialects.base import count, listed, malformed
 from model_client.http import HttpServer
 
 
@@ -19,8 +19,7 @@ class OpenAIDialect:
         return "data" in http.get("/v1/models", timeout_s=timeout_s)
 
     def list_models(self, http: HttpServer) -> dict[str, str]:
-        models = http.get("/v1/models").get("data") or []
-        return {model["id"]: "" for model in models if isinstance(model, dict) and "id" in model}
+        return {model["id"]: "" for model in listed(http.get("/v1/models").get("data"), "id")}
 
     def same_model(self, wanted: str, offered: str) -> bool:
         return wanted == offered
@@ -49,8 +48,8 @@ class OpenAIDialect:
         return Reply(
             text=str(message.get("content") or ""),
             cut=choices[0].get("finish_reason") == "length",
-            prompt_tokens=int(usage.get("prompt_tokens") or 0),
-            completion_tokens=int(usage.get("completion_tokens") or 0),
+            prompt_tokens=count(usage.get("prompt_tokens")),
+            completion_tokens=count(usage.get("completion_tokens")),
         )
 
     def embed_request(
@@ -60,9 +59,9 @@ class OpenAIDialect:
 
     def read_embeddings(self, body: dict[str, Any]) -> list[list[float]]:
         data = body.get("data")
-        if not isinstance(data, list):
+        if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
             raise malformed("data")
         return [row["embedding"] for row in sorted(data, key=lambda row: row.get("index", 0))]
 
     def missing_model_hint(self, model: str) -> str:
-        return "start the server with that model, or name one that it has"
+        return "start the server with that one"

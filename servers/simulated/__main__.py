@@ -74,9 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             props=options.props,
             seed=options.seed,
         ).start()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         print(f"cannot start the simulated server: {error}", file=sys.stderr)
-        return 1
+        return 2
     print(f"simulated Ollama on {server.url}", flush=True)
     stopped.wait()
     server.stop()
