@@ -132,7 +132,7 @@ def serve(*, port: int, slots: int, num_ctx: int, threads: int, quiet: bool) -> 
 
     params = xllamacpp.CommonParams()
     params.model.path = str(gguf_path())
-    params.model_alias = MODEL_NAME
+    params.model_alias = {MODEL_NAME}
     params.hostnames = ["127.0.0.1"]
     params.port = port
     params.n_parallel = slots

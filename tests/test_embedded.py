@@ -15,7 +15,7 @@ import pytest
 from model_client.session import open_models
 from mutate_query import main as mutate
 from ollama_utils import batch_mutate_queries, batch_query_target_model
-from servers.embedded import start_embedded
+from servers.embedded import MODEL_NAME, start_embedded
 from train_query_mutator import main
 
 pytestmark = pytest.mark.slow
@@ -58,6 +58,8 @@ def test_it_has_as_many_slots_as_calls_at_once() -> None:
         assert props["total_slots"] == 3
         assert props["default_generation_settings"]["n_ctx"] == 512
         assert server.url.startswith("http://127.0.0.1:")
+        listed = requests.get(f"{server.url}/v1/models", timeout=10).json()["data"]
+        assert [model["id"] for model in listed] == [MODEL_NAME]
     finally:
         server.close()
 
@@ -65,7 +67,7 @@ def test_it_has_as_many_slots_as_calls_at_once() -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_it_ends_when_its_parent_is_killed(number: int) -> None:
     code = (
-        "from servers.embedded import start_embedded; import sys, time\n"
+        "from servers.embedded import MODEL_NAME, start_embedded; import sys, time\n"
         "server = start_embedded(slots=1, num_ctx=512)\n"
         "print(server.process.pid, flush=True); time.sleep(60)"
     )
