@@ -35,6 +35,8 @@ class Reply:
     queue_s: float = 0.0
     """Time the request waited for a slot, where the server tells."""
     load_s: float = 0.0
+    served_s: float = 0.0
+    """Time the request held its slot, where the server tells."""
 
 
 @dataclass(frozen=True)

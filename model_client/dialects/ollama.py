@@ -64,6 +64,7 @@ class OllamaDialect:
             completion_tokens=count(body.get("eval_count")),
             queue_s=max(0.0, total - load - prompt_eval - eval_) if total else 0.0,
             load_s=load,
+            served_s=prompt_eval + eval_,
         )
 
     def embed_request(

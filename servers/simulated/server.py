@@ -1,14 +1,4 @@
-"""A simulated Ollama on loopback, for tests and benchmarks.
-
->>> import requests
->>> with SimulatedServer(slots=8, mean_latency_s=0.01) as server:
-...     body = {"model": "llama3.2:3b", "prompt": "Why is the sky blue?", "stream": False}
-...     answer = requests.post(f"{server.url}/api/generate", json=body, timeout=10).json()
->>> answer["done_reason"], server.stats.max_in_flight
-('stop', 1)
-
-`python -m servers.simulated --help` tells how to run it by itself.
-"""
+"""The simulated server itself: its life cycle, its counters, its faults."""
 
 from __future__ import annotations
 

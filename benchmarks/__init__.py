@@ -1,0 +1,1 @@
+"""Ways to make the same model calls, measured side by side."""

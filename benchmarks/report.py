@@ -1,0 +1,66 @@
+"""Shows results: a table, a bar chart, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Result
+
+
+def table(results: Sequence[Result]) -> str:
+    """The results as text; speed-ups are against the first of them."""
+    head = f"{'design':<18}{'batch':>6}{'time s':>9}{'calls/s':>9}{'speed-up':>9}"
+    head += f"{'slots':>7}{'median s':>9}{'p95 s':>8}{'failed':>8}"
+    lines = [head, "-" * len(head)]
+    for result in results:
+        used = "–" if result.slot_utilisation is None else f"{result.slot_utilisation:.2f}"
+        lines.append(
+            f"{result.strategy:<18}{result.batch_size:>6}{result.seconds:>9.1f}"
+            f"{result.calls_per_second:>9.1f}{speed_up(results, result):>9.2f}{used:>7}"
+            f"{result.median_latency_s:>9.3f}{result.p95_latency_s:>8.3f}{result.failed:>8}"
+        )
+    return "\n".join(lines)
+
+
+def speed_up(results: Sequence[Result], result: Result) -> float:
+    """How many times the calls per second of the first result."""
+    return result.calls_per_second / results[0].calls_per_second
+
+
+def write_files(results: Sequence[Result], setting: dict[str, Any], folder: Path) -> None:
+    """batching.json and batching.png in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        "setting": setting,
+        "results": [{**asdict(r), "speed_up": speed_up(results, r)} for r in results],
+    }
+    (folder / "batching.json").write_text(json.dumps(content, indent=2) + "\n")
+    _draw(results, folder / "batching.png")
+
+
+def _draw(results: Sequence[Result], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    labels = [f"{result.strategy} ({result.batch_size})" for result in results]
+    rates = [result.calls_per_second for result in results]
+    figure, axes = pyplot.subplots(figsize=(8, 0.5 * len(results) + 1.2), layout="constrained")
+    colours = ["tab:blue" if result.strategy == "own pace" else "0.7" for result in results]
+    bars = axes.barh(labels, rates, color=colours)
+    texts = [
+        f"{rate:.1f}/s, {speed_up(results, r):.1f}×" for rate, r in zip(rates, results, strict=True)
+    ]
+    axes.bar_label(bars, texts, padding=3, fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlim(0, max(rates) * 1.2)
+    axes.set_xlabel("calls per second")
+    axes.set_title("The same calls, by who waits for whom (batch size in brackets)")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)

@@ -1,0 +1,107 @@
+"""Designs for N environments that each make T steps of two calls: rewrite, then answer.
+
+All of them make the same calls; they differ in who waits for whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+
+from model_client.calls import Call, Outcome
+from model_client.client import ModelClient
+from model_client.flows import FlowRunner
+from model_client.roles import Roles
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The calls to make: for each environment and step a rewrite and an answer."""
+
+    num_envs: int
+    num_steps: int
+    batch_size: int
+    roles: Roles
+
+    def mutation(self, env: int, step: int) -> Call:
+        text = f"Rewrite this question: what is {env} times {step}"
+        system = {"role": "system", "content": "You rewrite questions."}
+        return self.roles.mutation_call((system, {"role": "user", "content": text}))
+
+    def answer(self, env: int, step: int) -> Call:
+        return self.roles.answer_call(f"What is {env} times {step}?")
+
+
+Answered = list[tuple[int, Outcome]]
+"""Outcomes, each with the environment whose chain it belongs to."""
+Strategy = Callable[[ModelClient, Workload], Answered]
+
+
+def sequential(client: ModelClient, work: Workload) -> Answered:
+    """One call at a time."""
+    answered: Answered = []
+    for step in range(work.num_steps):
+        for env in range(work.num_envs):
+            for call in (work.mutation(env, step), work.answer(env, step)):
+                answered.append((env, client.run([call], max_workers=1)[0]))
+    return answered
+
+
+def chunks(client: ModelClient, work: Workload) -> Answered:
+    """Chunks of `batch_size` calls; each chunk waits for its slowest call."""
+    return _phases(client, work, chunk=work.batch_size)
+
+
+def pool_per_phase(client: ModelClient, work: Workload) -> Answered:
+    """All rewrites of a step through the pool, then all its answers."""
+    return _phases(client, work, chunk=work.num_envs)
+
+
+def barrier_per_step(client: ModelClient, work: Workload) -> Answered:
+    """Each environment's answer follows its rewrite; a step waits for all environments."""
+    runner = FlowRunner(client, {}, max_workers=work.batch_size)
+    answered: Answered = []
+    for step in range(work.num_steps):
+        flows = [_chain(work, env, range(step, step + 1)) for env in range(work.num_envs)]
+        answered += _joined(runner.run(flows))
+    return answered
+
+
+def own_pace(client: ModelClient, work: Workload) -> Answered:
+    """Every environment at its own pace: the design of the trainer."""
+    runner = FlowRunner(client, {}, max_workers=work.batch_size)
+    steps = range(work.num_steps)
+    return _joined(runner.run([_chain(work, env, steps) for env in range(work.num_envs)]))
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "sequential": sequential,
+    "chunks": chunks,
+    "pool per phase": pool_per_phase,
+    "barrier per step": barrier_per_step,
+    "own pace": own_pace,
+}
+
+
+def _phases(client: ModelClient, work: Workload, *, chunk: int) -> Answered:
+    answered: Answered = []
+    for step in range(work.num_steps):
+        for make in (work.mutation, work.answer):
+            for start in range(0, work.num_envs, chunk):
+                envs = range(start, min(start + chunk, work.num_envs))
+                calls = [make(env, step) for env in envs]
+                outcomes = client.run(calls, max_workers=work.batch_size)
+                answered += zip(envs, outcomes, strict=True)
+    return answered
+
+
+def _chain(work: Workload, env: int, steps: range) -> Generator[Call, Outcome, Answered]:
+    answered: Answered = []
+    for step in steps:
+        answered.append((env, (yield work.mutation(env, step))))
+        answered.append((env, (yield work.answer(env, step))))
+    return answered
+
+
+def _joined(parts: list[Answered]) -> Answered:
+    return [item for part in parts for item in part]

@@ -1,0 +1,94 @@
+"""The benchmark: every design makes the same calls, within its limit, and is measured right."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmark_batching import main
+from benchmarks.measure import least_time_s, measure
+from benchmarks.strategies import STRATEGIES, Workload
+from model_client.calls import Outcome, Reply
+from model_client.session import Models
+from servers.simulated import SimulatedServer
+
+
+def asked(server: SimulatedServer) -> Counter[str]:
+    return Counter(
+        json.dumps(request.body["messages"])
+        for request in server.stats.last_requests
+        if request.path == "/api/chat"
+    )
+
+
+def test_all_designs_make_the_same_calls_within_their_limit(
+    models_for: Callable[..., Models],
+) -> None:
+    seen = []
+    for name, strategy in STRATEGIES.items():
+        with SimulatedServer(slots=4, mean_latency_s=0.005, sigma=0.5) as server:
+            models = models_for(server)
+            work = Workload(6, 3, 4, models.roles)
+            result = measure(name, strategy, work, models.connection, slots=4)
+            seen.append(asked(server))
+            assert result.calls == 36
+            assert result.failed == 0
+            assert result.max_in_flight == server.stats.max_in_flight
+            assert result.max_in_flight <= (1 if name == "sequential" else 4)
+            assert result.slot_utilisation is not None
+            assert 0 < result.slot_utilisation <= 1.01
+    assert all(calls == seen[0] for calls in seen)
+
+
+def test_the_bound_is_the_slots_or_the_longest_chain() -> None:
+    def call(seconds: float) -> Outcome:
+        return Outcome(Reply("", served_s=seconds))
+
+    even = [(env, call(1.0)) for env in range(4) for _ in range(2)]
+    assert least_time_s(even, slots=2) == 4.0
+    uneven = [(0, call(5.0)), (0, call(5.0)), (1, call(1.0))]
+    assert least_time_s(uneven, slots=2) == 10.0
+    assert least_time_s([(0, Outcome(Reply("")))], slots=2) is None
+
+
+def test_the_command_compares_and_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUM_QUERIES", "16")
+    flags = ["--num-processes", "8", "--mean-latency", "0.002", "--batch-size", "2", "4"]
+    assert main([*flags, "--output", str(tmp_path / "out")]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in STRATEGIES)
+    content = json.loads((tmp_path / "out" / "batching.json").read_text())
+    assert len(content["results"]) == 9, "sequential once, the others for two batch sizes"
+    assert all(result["calls"] == 32 for result in content["results"])
+    assert (tmp_path / "out" / "batching.png").stat().st_size > 5_000
+
+
+def test_a_users_server_gets_a_recommendation(
+    server: SimulatedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--server", server.url, "--mutator-model", "qwen2.5:3b", "--target-model"]
+    flags += ["llama3.2:3b", "--num-processes", "2", "--num-queries", "4", "--designs", "own pace"]
+    assert main(flags) == 0
+    assert "OLLAMA_NUM_PARALLEL=8" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--batch-size", "0"], "--batch-size must be at least 1"),
+        (["--num-queries", "x"], "--num-queries"),
+        (["--designs", "magic"], "no design 'magic'"),
+        (["--server", "http://127.0.0.1:9"], "no model server answers"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(flags) == 2
+    assert message in capsys.readouterr().err
