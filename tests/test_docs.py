@@ -133,7 +133,12 @@ def test_the_python_of_the_batching_guide_runs() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_flags_in_documents_exist(document: Path) -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", build_parser("train", "").format_help()))
-    for script in ("mutate_query.py", "servers/embedded.py", "servers/simulated/__main__.py"):
+    for script in (
+        "mutate_query.py",
+        "benchmark_batching.py",
+        "servers/embedded.py",
+        "servers/simulated/__main__.py",
+    ):
         known |= set(re.findall(r"--[a-z][a-z-]+", (ROOT / script).read_text()))
     known |= {"--no-deps", "--logdir", "--seeds"}
     known |= {"--parallel", "--max-num-seqs"}  # of llama-server and vLLM
