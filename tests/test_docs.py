@@ -33,7 +33,7 @@ MODULES = [
     "objectives.refusal",
     "operators.operator",
     "servers.simulated",
-    "training.settings",
+    "training.flags",
 ]
 
 

@@ -5,55 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from command_line import OneLineParser
 from errors import UserError
+from training.flags import add_flag, check_bounds, flag, parsed, whole_number
 
 MAX_SECONDS = 7 * 24 * 3600
 NOT_REPEATED = {"run_dir", "resume", "config"}
 """Settings that belong to one run and are not taken from another run's config.json."""
-
-
-def whole_number(text: str | float) -> int:
-    """A whole number as people write it: `10000`, `1e4`, `10_000`.
-
-    >>> whole_number("1e4"), whole_number("2_000")
-    (10000, 2000)
-    """
-    value = float(text)
-    if value != int(value):
-        raise ValueError(f"{text} is not a whole number")
-    return int(value)
-
-
-def flag(
-    default: Any,
-    group: str,
-    help: str,
-    *,
-    parse: Callable[[Any], Any] | None = None,
-    at_least: float | None = None,
-    above: float | None = None,
-    at_most: float | None = None,
-    metavar: str | None = None,
-) -> Any:
-    """A dataclass field that becomes a flag."""
-    metadata = {
-        "group": group,
-        "help": help,
-        "parse": parse or type(default),
-        "at_least": at_least,
-        "above": above,
-        "at_most": at_most,
-        "metavar": metavar,
-    }
-    if isinstance(default, list):
-        return field(default_factory=lambda: list(default), metadata=metadata)
-    return field(default=default, metadata=metadata)
 
 
 SERVER = "model server"
@@ -239,35 +202,8 @@ def build_parser(prog: str, description: str) -> argparse.ArgumentParser:
         name = item.metadata["group"]
         if name not in groups:
             groups[name] = parser.add_argument_group(name)
-        _add_flag(groups[name], item)
+        add_flag(groups[name], item)
     return parser
-
-
-def _add_flag(group: Any, item: Field[Any]) -> None:
-    option = "--" + item.name.replace("_", "-")
-    default = _default(item)
-    help_text = item.metadata["help"]
-    if default is True:
-        group.add_argument(
-            option, dest=item.name, action="store_true", help=help_text + " (default)"
-        )
-        opposite = option.replace("--use-", "--no-")
-        group.add_argument(
-            opposite, dest=item.name, action="store_false", help=f"the opposite of {option}"
-        )
-    elif isinstance(default, bool):
-        group.add_argument(option, dest=item.name, action="store_true", help=help_text)
-    elif isinstance(default, list):
-        group.add_argument(
-            option, action="append", metavar=item.metadata["metavar"], help=help_text
-        )
-    else:
-        shown = "" if default in (None, "") else f" (default {default})"
-        kind = item.metadata["parse"]
-        metavar = {int: "N", whole_number: "N", float: "X"}.get(kind, "TEXT")
-        group.add_argument(
-            option, metavar=metavar, help=help_text.replace("%", "%%") + shown, type=str
-        )
 
 
 def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Settings:
@@ -283,7 +219,8 @@ def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) 
     if given.get("config"):
         values.update(_read_config(Path(given["config"])))
     values.update(given)
-    settings = Settings(**{name: _parsed(name, value) for name, value in values.items()})
+    by_name = {item.name: item for item in fields(Settings)}
+    settings = Settings(**{name: parsed(by_name[name], value) for name, value in values.items()})
     check(settings)
     return settings
 
@@ -311,7 +248,7 @@ def check(settings: Settings) -> None:
     for item in fields(Settings):
         value = getattr(settings, item.name)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            _check_bounds(item, value)
+            check_bounds(item, value)
     if settings.facts_weight + settings.closeness_weight <= 0:
         raise UserError("--facts-weight and --closeness-weight cannot both be 0: nothing to score")
     rollout = settings.num_processes * settings.num_steps
@@ -325,51 +262,6 @@ def check(settings: Settings) -> None:
             f"--num-mini-batch {settings.num_mini_batch} is more than the {rollout} transitions "
             "of a rollout (--num-processes times --num-steps)"
         )
-
-
-def _check_bounds(item: Field[Any], value: float) -> None:
-    option = "--" + item.name.replace("_", "-")
-    limits = item.metadata
-    # Written so that a NaN is refused too.
-    if limits["at_least"] is not None and not value >= limits["at_least"]:
-        raise UserError(f"{option} must be at least {limits['at_least']}, not {value}")
-    if limits["above"] is not None and not value > limits["above"]:
-        raise UserError(f"{option} must be above {limits['above']}, not {value}")
-    if limits["at_most"] is not None and not value <= limits["at_most"]:
-        raise UserError(f"{option} must be at most {limits['at_most']}, not {value}")
-    if value in (float("inf"), float("-inf")):
-        raise UserError(f"{option} must be finite")
-
-
-def _default(item: Field[Any]) -> Any:
-    return item.default_factory() if item.default_factory is not MISSING else item.default
-
-
-def _parsed(name: str, value: Any) -> Any:
-    item = next(item for item in fields(Settings) if item.name == name)
-    default = _default(item)
-    option = "--" + name.replace("_", "-")
-    if value is None and default is None:
-        return None
-    if isinstance(default, bool | list):
-        expected = bool if isinstance(default, bool) else list
-        texts = not isinstance(value, list) or all(isinstance(item, str) for item in value)
-        if not isinstance(value, expected) or not texts:
-            kind = "true or false" if expected is bool else "a list of texts"
-            raise UserError(f"{option} must be {kind} in a config file")
-        return value
-    parse = item.metadata["parse"]
-    try:
-        if isinstance(value, bool | list | dict | None) or (
-            parse is str and not isinstance(value, str)
-        ):
-            raise ValueError
-        if parse is int:
-            return whole_number(value)
-        return parse(value)
-    except (ValueError, OverflowError) as error:
-        kind = {float: "a number", str: "text"}.get(parse, "a whole number")
-        raise UserError(f"{option} must be {kind}, not {value!r}") from error
 
 
 def _read_config(path: Path) -> dict[str, Any]:
