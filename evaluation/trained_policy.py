@@ -36,7 +36,7 @@ class Rewritten:
     answer_before: str
     answer_after: str
     failed: str = ""
-    """Why a call failed; the question is then left as it was."""
+    """Why a call failed; what had been reached before it stands."""
 
 
 @dataclass(frozen=True)

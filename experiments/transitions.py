@@ -11,7 +11,13 @@ from typing import Any
 from errors import UserError
 from training.run_directory import TRANSITIONS
 
-NEEDED = {"update", "episode_return", "question_id", "operator", "original_query", "query"} | {
+NEEDED = {
+    "update",
+    "episode_return",
+    "question_id",
+    "operator",
+    "original_query",
+    "query",
     "rewritten_query",
     "previous_answer",
     "answer",

@@ -111,10 +111,12 @@ def _train(
     except BaseException as error:
         # A second Ctrl-C must not tear what the first one asked for.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        saved = False
         with contextlib.suppress(OSError):  # the disk may be what failed
             trainer.save()
+            saved = True
         signal.signal(signal.SIGINT, before)
-        return _stopped(error, run)
+        return _stopped(error, run, saved)
     on_finished(run.path)
     print(
         f"{summary['env_steps']} steps in {summary['wall_time_s']:.0f} s, "
@@ -125,7 +127,7 @@ def _train(
     return 0
 
 
-def _stopped(error: BaseException, run: RunDirectory) -> int:
+def _stopped(error: BaseException, run: RunDirectory, saved: bool) -> int:
     """Says why a run stopped and how to go on; what is a bug is raised on."""
     resume = f"python train_query_mutator.py --resume --run-dir {shlex.quote(str(run.path))}"
     if isinstance(error, KeyboardInterrupt):
@@ -141,7 +143,8 @@ def _stopped(error: BaseException, run: RunDirectory) -> int:
         why, code = str(error), 2
     else:
         raise error
-    say_error(f"{why}\nThe work is saved; go on with: {resume}")
+    state = "The work is saved" if saved else "The last checkpoint stands"
+    say_error(f"{why}\n{state}; go on with: {resume}")
     return code
 
 

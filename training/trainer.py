@@ -131,8 +131,9 @@ class Trainer:
         self._remember()
 
     def summary(self) -> dict[str, Any]:
-        """What summary.json holds."""
-        counts = self.counts
+        """What summary.json holds: the counts of the last whole update, as in the checkpoint."""
+        assert self._saved is not None
+        counts = RunCounts(**self._saved[1]["counts"])
         return {
             "env_steps": counts.env_steps,
             "updates": counts.update,
