@@ -1,4 +1,4 @@
-"""Measures ways to make many model calls at once, on a simulated server or on yours."""
+"""Measures ways to make many model calls at once, on simulated servers or on yours."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from command_line import OneLineParser, exit_code, leave
 from errors import UserError
+
+
+def batch_size(text: str) -> int | None:
+    """A number of calls, or None for auto."""
+    return None if text == "auto" else int(text)
+
+
+batch_size.__name__ = "number, or auto"  # what argparse calls it in its messages
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -22,11 +30,16 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--server", help="URL of a server; none starts a simulated one")
+    add("--server", action="append", help="URL of a server (repeatable); none simulates one")
     add("--mutator-model", help="model that rewrites")
     add("--target-model", help="model that answers")
     add(
-        "--batch-size", type=int, nargs="+", default=[8], help="calls at once; several are compared"
+        "--batch-size",
+        type=batch_size,
+        nargs="+",
+        default=[8],
+        metavar="N",
+        help="calls at once on a server, or auto; several are compared",
     )
     add("--num-processes", type=int, default=16, help="environments")
     add(
@@ -35,11 +48,18 @@ def build_parser() -> argparse.ArgumentParser:
         default=os.environ.get("NUM_QUERIES", 256),
         help="rewrites, and as many answers, of each design (also: NUM_QUERIES)",
     )
-    add("--designs", nargs="+", help="those to compare (all by default)")
-    add("--slots", type=int, default=8, help="slots of the simulated server")
-    add("--mean-latency", type=float, default=0.25, help="its seconds a call, in the mean")
-    add("--sigma", type=float, default=0.5, help="spread of its lognormal latencies")
-    add("--seed", type=int, default=0, help="seed of its latencies")
+    add("--designs", nargs="*", help="those to compare (all by default)")
+    add("--peers", action="store_true", help="add what one would write with other libraries")
+    add("--training", type=int, default=0, metavar="N", help="add a training run of N updates")
+    add("--overhead", action="store_true", help="add the collector without latency, and a loop")
+    add("--slots", type=int, default=8, help="slots of a simulated server")
+    add("--num-servers", type=int, default=1, help="simulated servers")
+    add("--mean-latency", type=float, default=0.25, help="their seconds a call, in the mean")
+    add("--sigma", type=float, default=0.5, help="spread of their lognormal latencies")
+    add("--max-loaded", type=int, default=3, help="models that fit into their memory together")
+    add("--load-time", type=float, default=0.0, help="their seconds to load a model")
+    add("--dialect", choices=["ollama", "openai"], default="ollama", help="what they speak")
+    add("--seed", type=int, default=0, help="seed of their latencies")
     add("--output", type=Path, help="folder for batching.json and batching.png")
     return parser
 
@@ -47,38 +67,26 @@ def build_parser() -> argparse.ArgumentParser:
 def benchmark(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
     args = build_parser().parse_args(argv)
-    for name in ("num_processes", "num_queries", "slots"):
+    for name in ("num_processes", "num_queries", "slots", "num_servers", "max_loaded"):
         if getattr(args, name) < 1:
             raise UserError(f"--{name.replace('_', '-')} must be at least 1")
-    if min(args.batch_size) < 1 or args.num_queries < args.num_processes:
+    if min(args.mean_latency, args.sigma, args.load_time, args.training) < 0:
+        raise UserError("times, --sigma and --training cannot be negative")
+    if min(size or 1 for size in args.batch_size) < 1 or args.num_queries < args.num_processes:
         raise UserError(
             "--batch-size must be at least 1, and --num-queries --num-processes or more"
         )
 
-    from benchmarks.measure import measure
-    from benchmarks.report import table, write_files
-    from benchmarks.strategies import STRATEGIES, Workload
-    from model_client.roles import Roles
+    from benchmarks.report import recommendation, table, write_files
 
-    unknown = [name for name in args.designs or [] if name not in STRATEGIES]
-    if unknown:
-        raise UserError(f"no design '{unknown[0]}'; there are: {', '.join(STRATEGIES)}")
     results = []
-    with _server(args) as (connection, slots):
-        roles = Roles(connection.mutator_model, connection.target_model)
-        for name in args.designs or STRATEGIES:
-            for batch_size in args.batch_size if name != "sequential" else [1]:
-                steps = args.num_queries // args.num_processes
-                work = Workload(args.num_processes, steps, batch_size, roles)
-                print(f"{name}, batch size {batch_size} …", file=sys.stderr)
-                results.append(measure(name, STRATEGIES[name], work, connection, slots=slots))
+    with _arena(args) as arena:
+        for name, batch, run in _plan(args, arena):
+            print(f"{name}, batch size {batch or 'auto'} …", file=sys.stderr)
+            results += run()
     print(table(results))
-    if args.server:
-        best = max(results, key=lambda result: result.calls_per_second)
-        print(
-            f"\nfastest: {best.strategy} with --batch-size {best.batch_size}; "
-            f"for Ollama set OLLAMA_NUM_PARALLEL={best.batch_size}"
-        )
+    if args.server and (line := recommendation(results)):
+        print(f"\n{line}")
     if args.output:
         setting = {key: value for key, value in vars(args).items() if key != "output"}
         write_files(results, setting, args.output)
@@ -86,31 +94,74 @@ def benchmark(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _plan(
+    args: argparse.Namespace, arena: Any
+) -> Iterator[tuple[str, int | None, Callable[[], list[Any]]]]:
+    """What to measure, in order: a name, a batch size, and what measures it."""
+    from benchmarks.measure import measure
+    from benchmarks.strategies import OURS, STRATEGIES, UNGROUPED, Workload
+    from model_client.roles import Roles
+
+    designs = dict(STRATEGIES)
+    if args.max_loaded == 1:
+        designs[UNGROUPED] = STRATEGIES[OURS]
+    names = list(designs) if args.designs is None else args.designs
+    unknown = [name for name in names if name not in designs]
+    if unknown:
+        raise UserError(f"no design '{unknown[0]}'; there are: {', '.join(designs)}")
+    roles = Roles(arena.connection.mutator_model, arena.connection.target_model)
+
+    def work(batch: int | None) -> Workload:
+        steps = args.num_queries // args.num_processes
+        return Workload(args.num_processes, steps, batch, roles)
+
+    for name in names:
+        for batch in args.batch_size if name != "sequential" else [1]:
+            yield name, batch, lambda n=name, b=batch: [measure(n, designs[n], work(b), arena)]
+    for batch in args.batch_size if args.peers else []:
+        from benchmarks.peers import PEERS
+
+        for name, peer in PEERS.items():
+            yield name, batch, lambda p=peer, n=name, b=batch: p(n, work(b), arena)
+    for batch in args.batch_size if args.training else []:
+        from benchmarks.collector import training_run
+
+        yield (
+            "training run",
+            batch,
+            lambda b=batch: training_run(args.training, work(b), arena, seed=args.seed),
+        )
+    if args.overhead:
+        from benchmarks.collector import overhead
+
+        yield "overhead", 8, lambda: overhead(work(8), seed=args.seed)
+
+
 @contextlib.contextmanager
-def _server(args: argparse.Namespace) -> Iterator[tuple[Any, int | None]]:
-    """A connection to the user's server, or to a simulated one whose slots are known."""
-    from model_client.client import ModelClient
-    from model_client.connect import connect, warm_up
+def _arena(args: argparse.Namespace) -> Iterator[Any]:
+    """The user's servers, or simulated ones whose slots are known, with their models loaded."""
+    from benchmarks.measure import Arena
+    from model_client.connect import connect
+    from servers.simulated import start_simulated
 
     with contextlib.ExitStack() as stack:
-        url, slots = args.server, None
+        flags = [f"--slots={args.slots}", f"--mean-latency={args.mean_latency}"]
+        flags += [f"--sigma={args.sigma}", f"--seed={args.seed}", f"--load-time={args.load_time}"]
+        flags += [f"--max-loaded={args.max_loaded}", f"--dialects={args.dialect}"]
+        flags += ["--questions=data/questions.jsonl"]
+        children = [
+            stack.enter_context(start_simulated(*flags))
+            for _ in range(0 if args.server else args.num_servers)
+        ]
         models = {"mutator_model": args.mutator_model, "target_model": args.target_model}
-        if not url:
-            from servers.simulated import SimulatedServer
-
-            server = SimulatedServer(
-                slots=args.slots,
-                mean_latency_s=args.mean_latency,
-                sigma=args.sigma,
-                seed=args.seed,
-            )
-            url, slots = stack.enter_context(server).url, args.slots
-            models = {"mutator_model": server.models[0], "target_model": server.models[1]}
-        connection = connect(url, **models)
+        if children:
+            models = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
+        urls = args.server or [child.url for child in children]
+        connection = connect(urls, **models)
         stack.callback(connection.close)
-        client = ModelClient(connection.http, connection.dialect)
-        warm_up(client, connection, num_ctx=2048, timeout_s=600)
-        yield connection, slots
+        arena = Arena(urls, connection, children, args.slots * len(children) or None)
+        arena.load_models()
+        yield arena
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,10 +14,14 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help="- reads standard input")
     parser.add_argument("--run", required=True, metavar="RUN", help="directory of a trained run")
     parser.add_argument("--file", help="file with one question a line")
-    parser.add_argument("--server", help="auto, embedded or a URL (default: as in training)")
+    parser.add_argument(
+        "--server",
+        action="append",
+        help="auto, embedded or a URL (repeatable; default: as in training)",
+    )
     parser.add_argument("--target-model", help="model that answers (default: as in training)")
     parser.add_argument("--mutator-model", help="model that rewrites (default: as in training)")
-    parser.add_argument("--batch-size", type=int, help="calls at once (default: as in training)")
+    parser.add_argument("--batch-size", help="calls at once, or auto (default: as in training)")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
 

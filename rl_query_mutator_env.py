@@ -277,12 +277,13 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
 
 
 class BatchedQueryMutationEnv:
-    """N environments whose model calls share a pool of `batch_size` threads.
+    """N environments, of whose model calls up to `batch_size` are under way on each server.
 
-    `batch_step` waits for all of them; `start` and `wait` let each go at its own pace.
+    With None, each server is given as many as it shows that it can serve. `batch_step` waits for
+    all environments; `start` and `wait` let each go at its own pace.
     """
 
-    def __init__(self, envs: Sequence[QueryMutationEnv], batch_size: int = 8) -> None:
+    def __init__(self, envs: Sequence[QueryMutationEnv], batch_size: int | None = 8) -> None:
         if not envs:
             raise ValueError("at least one environment is needed")
         if len({(id(env.models), id(env.objective)) for env in envs}) > 1:
@@ -295,6 +296,7 @@ class BatchedQueryMutationEnv:
         self._runner = FlowRunner(self.envs[0].models.client, handlers, max_workers=batch_size)
         self._observations = np.zeros((self.num_envs, self.observation_size), np.float32)
         self._masks = np.ones((self.num_envs, self.num_actions), bool)
+        self._steps_begun = [0] * self.num_envs
 
     def batch_reset(self) -> tuple[Observation, list[dict[str, Any]]]:
         """Resets all: a row of observations and an info for each."""
@@ -319,8 +321,14 @@ class BatchedQueryMutationEnv:
         return self._observations, self._masks
 
     def start(self, index: int, action: int) -> None:
-        """Begins a step of one environment."""
-        self._runner.start(index, self.envs[index].step_and_reset_flow(action))
+        """Begins a step of one environment.
+
+        The one that is furthest behind is served first: so all reach the end of a rollout
+        together, and no slot is idle while the last of them catches up.
+        """
+        flow = self.envs[index].step_and_reset_flow(action)
+        self._runner.start(index, flow, progress=self._steps_begun[index])
+        self._steps_begun[index] += 1
 
     def wait(self) -> list[tuple[int, EnvStep]]:
         """The steps that have ended since: at least one, if any is under way."""

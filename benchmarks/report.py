@@ -9,21 +9,38 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Result
+from benchmarks.strategies import OURS
 
 
 def table(results: Sequence[Result]) -> str:
     """The results as text; speed-ups are against the first of them."""
-    head = f"{'design':<18}{'batch':>6}{'time s':>9}{'calls/s':>9}{'speed-up':>9}"
+    head = f"{'design':<24}{'batch':>6}{'time s':>9}{'calls/s':>9}{'speed-up':>9}"
     head += f"{'slots':>7}{'median s':>9}{'p95 s':>8}{'failed':>8}"
     lines = [head, "-" * len(head)]
     for result in results:
         used = "–" if result.slot_utilisation is None else f"{result.slot_utilisation:.2f}"
         lines.append(
-            f"{result.strategy:<18}{result.batch_size:>6}{result.seconds:>9.1f}"
+            f"{result.strategy:<24}{result.batch_size:>6}{result.seconds:>9.1f}"
             f"{result.calls_per_second:>9.1f}{speed_up(results, result):>9.2f}{used:>7}"
-            f"{result.median_latency_s:>9.3f}{result.p95_latency_s:>8.3f}{result.failed:>8}"
+            f"{_seconds(result.median_latency_s):>9}{_seconds(result.p95_latency_s):>8}"
+            f"{result.failed:>8}"
         )
     return "\n".join(lines)
+
+
+def recommendation(results: Sequence[Result]) -> str:
+    """What to set on a real server: the smallest batch size within 5 % of the best of ours."""
+    ours = [r for r in results if r.strategy == OURS and isinstance(r.batch_size, int)]
+    if not ours:
+        return ""
+    best = max(result.calls_per_second for result in ours)
+    enough = [result for result in ours if result.calls_per_second >= 0.95 * best]
+    size = min(int(result.batch_size) for result in enough)
+    return f"recommended: --batch-size {size}; for Ollama set OLLAMA_NUM_PARALLEL={size}"
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def speed_up(results: Sequence[Result], result: Result) -> float:
@@ -51,7 +68,7 @@ def _draw(results: Sequence[Result], path: Path) -> None:
     labels = [f"{result.strategy} ({result.batch_size})" for result in results]
     rates = [result.calls_per_second for result in results]
     figure, axes = pyplot.subplots(figsize=(8, 0.5 * len(results) + 1.2), layout="constrained")
-    colours = ["tab:blue" if result.strategy == "own pace" else "0.7" for result in results]
+    colours = ["tab:blue" if result.strategy.startswith(OURS) else "0.7" for result in results]
     bars = axes.barh(labels, rates, color=colours)
     texts = [
         f"{rate:.1f}/s, {speed_up(results, r):.1f}×" for rate, r in zip(rates, results, strict=True)

@@ -13,6 +13,8 @@ from model_client.client import ModelClient
 from model_client.flows import FlowRunner
 from model_client.roles import Roles
 
+OURS = "own pace"
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -20,7 +22,8 @@ class Workload:
 
     num_envs: int
     num_steps: int
-    batch_size: int
+    batch_size: int | None
+    """Calls at once; None lets the client find out."""
     roles: Roles
 
     def mutation(self, env: int, step: int) -> Call:
@@ -32,8 +35,7 @@ class Workload:
         return self.roles.answer_call(f"What is {env} times {step}?")
 
 
-Answered = list[tuple[int, Outcome]]
-"""Outcomes, each with the environment whose chain it belongs to."""
+Answered = list[Outcome]
 Strategy = Callable[[ModelClient, Workload], Answered]
 
 
@@ -43,13 +45,13 @@ def sequential(client: ModelClient, work: Workload) -> Answered:
     for step in range(work.num_steps):
         for env in range(work.num_envs):
             for call in (work.mutation(env, step), work.answer(env, step)):
-                answered.append((env, client.run([call], max_workers=1)[0]))
+                answered += client.run([call], max_workers=1)
     return answered
 
 
 def chunks(client: ModelClient, work: Workload) -> Answered:
     """Chunks of `batch_size` calls; each chunk waits for its slowest call."""
-    return _phases(client, work, chunk=work.batch_size)
+    return _phases(client, work, chunk=work.batch_size or work.num_envs)
 
 
 def pool_per_phase(client: ModelClient, work: Workload) -> Answered:
@@ -79,8 +81,9 @@ STRATEGIES: dict[str, Strategy] = {
     "chunks": chunks,
     "pool per phase": pool_per_phase,
     "barrier per step": barrier_per_step,
-    "own pace": own_pace,
+    OURS: own_pace,
 }
+UNGROUPED = f"{OURS}, ungrouped"
 
 
 def _phases(client: ModelClient, work: Workload, *, chunk: int) -> Answered:
@@ -90,16 +93,15 @@ def _phases(client: ModelClient, work: Workload, *, chunk: int) -> Answered:
             for start in range(0, work.num_envs, chunk):
                 envs = range(start, min(start + chunk, work.num_envs))
                 calls = [make(env, step) for env in envs]
-                outcomes = client.run(calls, max_workers=work.batch_size)
-                answered += zip(envs, outcomes, strict=True)
+                answered += client.run(calls, max_workers=work.batch_size)
     return answered
 
 
 def _chain(work: Workload, env: int, steps: range) -> Generator[Call, Outcome, Answered]:
     answered: Answered = []
     for step in steps:
-        answered.append((env, (yield work.mutation(env, step))))
-        answered.append((env, (yield work.answer(env, step))))
+        answered.append((yield work.mutation(env, step)))
+        answered.append((yield work.answer(env, step)))
     return answered
 
 

@@ -21,7 +21,7 @@ from model_client.session import Models, open_models
 from operators import Operator
 from ppo import ActorCritic
 from training.run_directory import CONFIG, RunDirectory
-from training.settings import Settings, check
+from training.settings import Settings, check, parsed_fields
 from training.setup import model_options
 
 
@@ -104,7 +104,7 @@ def load_trained(
 
 
 def rewrite_questions(
-    trained: TrainedPolicy, models: Models, questions: Sequence[str], *, max_workers: int
+    trained: TrainedPolicy, models: Models, questions: Sequence[str], *, max_workers: int | None
 ) -> list[Rewritten]:
     """What the policy makes of each question, in order."""
     handlers = {Encode: encode_handler(models.encoder.encode_each)}
@@ -129,7 +129,9 @@ def rewrite_command(
     given = {key: value for key, value in changes.items() if value is not None}
     if "batch_size" in given:
         given["use_batching"] = True
-    settings = replace(settings, **given)
+    if "server" in given:
+        given |= {"mutator_server": [], "target_server": []}
+    settings = replace(settings, **parsed_fields(given))
     check(settings)
     if not run.checkpoint.is_file():
         raise UserError(f"{run.path} holds no checkpoint; is it the run you mean?")

@@ -1,28 +1,24 @@
-"""The client: a pool of threads that do I/O, retries, shared answers and counts."""
+"""The client: shared and remembered answers in front of the servers, and counts of it all."""
 
 from __future__ import annotations
 
 import logging
-import random
 import threading
-import time
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
+from model_client.backend import Backend, BackendStatus
 from model_client.calls import Call, CallFailedError, Failure, Outcome, Reply
-from model_client.dialects import Dialect
-from model_client.http import HttpServer
+from model_client.dispatch import Dispatcher, Done, Job, Priority
 from servers.cache import ResponseCache, cache_key
 
 logger = logging.getLogger(__name__)
 
-BACKOFF_FIRST_S = 0.5
-BACKOFF_LIMIT_S = 8.0
-BACKOFF_JITTER = 0.25
-RETRY_AFTER_LIMIT_S = 60.0
 REMEMBERED_ANSWERS = 50_000
+FATAL_AT_FIRST = {"connection", "timeout", "server_error", "busy", "not_found"}
+"""Failures of a model's first call after which asking it again is in vain."""
 
 
 @dataclass
@@ -45,7 +41,7 @@ class CallCounts:
 
 
 class ModelClient:
-    """Runs calls on one server, `max_workers` at a time; a failed call is a value, never raised.
+    """Runs calls on one or more servers; a failed call is a value, never raised.
 
     Equal deterministic calls are made once: the answer is remembered, and a call that is still
     on its way is shared. Failures are never remembered.
@@ -53,30 +49,37 @@ class ModelClient:
 
     def __init__(
         self,
-        http: HttpServer,
-        dialect: Dialect,
+        backends: Sequence[Backend],
         *,
         retries: int = 2,
+        load_timeout_s: float = 600.0,
+        num_ctx: int = 2048,
         cache: ResponseCache | None = None,
-        digests: Mapping[str, str] | None = None,
     ) -> None:
-        self.http = http
-        self.dialect = dialect
-        self.retries = retries
+        self.backends = list(backends)
         self.cache = cache
-        self._digests = dict(digests or {})
+        self._dispatcher = Dispatcher(
+            backends, retries=retries, load_timeout_s=load_timeout_s, num_ctx=num_ctx
+        )
         self._counts = CallCounts()
         self._lock = threading.Lock()
-        self._closing = threading.Event()
-        self._pools: dict[int, ThreadPoolExecutor] = {}
+        self._closed = False
         self._remembered: OrderedDict[bytes, Reply] = OrderedDict()
         self._on_their_way: dict[bytes, Future[Outcome]] = {}
+        self._identities: dict[str, tuple[str, str]] = {}
+        self._answered_models: set[str] = set()
         self._told_kinds: set[tuple[str, str]] = set()
         self._failures_in_a_row = 0
         self._last_failure = ""
+        self._never_answered: dict[str, str] = {}
 
-    def submit(self, call: Call, *, max_workers: int = 8) -> Future[Outcome]:
-        """The future outcome of `call`, run in the pool of `max_workers` threads."""
+    def submit(
+        self, call: Call, *, max_workers: int | None = 8, priority: Priority = ()
+    ) -> Future[Outcome]:
+        """The future outcome of `call`, one of at most `max_workers` at once on a server.
+
+        With None, as many go out at once as the server shows that it can serve.
+        """
         future: Future[Outcome] = Future()
         key = self._key(call) if call.temperature == 0 else None
         with self._lock:
@@ -89,81 +92,87 @@ class ModelClient:
                 return future
             if key is not None:
                 self._on_their_way[key] = future
-            pool = self._pool(max_workers)
-        try:
-            queued = pool.submit(self._run, call, key, future)
-        except RuntimeError:  # closed in the meantime
-            self._abandon(key, future)
-        else:
-            queued.add_done_callback(
-                lambda done: self._abandon(key, future) if done.cancelled() else None
+
+        def work(backend: Backend, timeout_s: float | None) -> Reply:
+            path, payload = backend.dialect.chat_request(call)
+            body = backend.http.post(path, payload, timeout_s=timeout_s)
+            reply = backend.dialect.read_chat(body)
+            return replace(reply, text=without_surrogates(reply.text))
+
+        self._dispatcher.put(
+            Job(
+                call.purpose,
+                call.model,
+                work,
+                lambda done: self._ended(call, key, future, done),
+                max_workers,
+                priority,
             )
+        )
         return future
 
-    def run(self, calls: Sequence[Call], *, max_workers: int = 8) -> list[Outcome]:
+    def run(self, calls: Sequence[Call], *, max_workers: int | None = 8) -> list[Outcome]:
         """The outcomes of all `calls`, in their order."""
         futures = [self.submit(call, max_workers=max_workers) for call in calls]
         return [future.result() for future in futures]
 
-    def ask(self, call: Call, *, timeout_s: float) -> Outcome:
-        """The outcome of one call with a deadline of its own, in the caller's thread, uncounted."""
-        return self._attempt_until_done(call, timeout_s)
-
     def embed(
-        self,
-        model: str,
-        texts: Sequence[str],
-        *,
-        num_ctx: int,
-        max_workers: int = 8,
-        timeout_s: float | None = None,
+        self, model: str, texts: Sequence[str], *, num_ctx: int, max_workers: int | None = 8
     ) -> list[list[float]]:
-        """Embeddings from the server, within the same limit of calls; raises where it fails."""
-        path, payload = self.dialect.embed_request(model, texts, num_ctx=num_ctx)
+        """Embeddings from a server, within the same limit of calls; raises where it fails."""
 
-        def ask() -> list[list[float]]:
-            for attempt in range(1, self.retries + 2):
-                try:
-                    body = self.http.post(path, payload, timeout_s=timeout_s)
-                    return self.dialect.read_embeddings(body)
-                except CallFailedError as error:
-                    if not self._wait_to_retry(attempt, error):
-                        raise
-            raise AssertionError("unreachable: the last attempt returns or raises")
+        def work(backend: Backend, timeout_s: float | None) -> list[list[float]]:
+            path, payload = backend.dialect.embed_request(model, texts, num_ctx=num_ctx)
+            return backend.dialect.read_embeddings(
+                backend.http.post(path, payload, timeout_s=timeout_s)
+            )
 
-        with self._lock:
-            pool = self._pool(max_workers)
-        return pool.submit(ask).result()
+        future: Future[Done] = Future()
+        self._dispatcher.put(Job("embedding", model, work, future.set_result, max_workers))
+        done = future.result()
+        if done.failure is not None:
+            raise CallFailedError(done.failure.kind, done.failure.reason, retryable=False)
+        vectors: list[list[float]] = done.value
+        return vectors
 
     def counts(self) -> CallCounts:
         """A copy of the counts so far."""
         with self._lock:
             copy = replace(self._counts)
             copy.failures_by_kind = Counter(self._counts.failures_by_kind)
-            return copy
+        copy.in_flight = self._dispatcher.in_flight
+        copy.max_in_flight = self._dispatcher.max_in_flight
+        return copy
+
+    def servers(self) -> list[BackendStatus]:
+        """How each server fares."""
+        return self._dispatcher.status()
 
     def why_gone(self) -> str:
-        """Why the server counts as gone, or "": too many calls in a row have failed."""
+        """Why the servers count as gone, or "": too many calls in a row have failed."""
         with self._lock:
-            limit = 3 + 2 * max(self._pools, default=1)
+            for reason in self._never_answered.values():
+                return reason
+            limit = 3 + 2 * max(1, self._dispatcher.max_in_flight)
             return self._last_failure if self._failures_in_a_row >= limit else ""
 
     def close(self) -> None:
         """Cancels what has not started and gives up waiting retries."""
-        self._closing.set()
-        for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
-        self.http.close()
+        self._closed = True
+        self._dispatcher.close()
+        for backend in self.backends:
+            backend.http.close()
         if self.cache is not None:
             self.cache.close()
 
-    def _pool(self, max_workers: int) -> ThreadPoolExecutor:
-        if max_workers not in self._pools:
-            self._pools[max_workers] = ThreadPoolExecutor(max_workers, "model-call")
-        return self._pools[max_workers]
-
     def _key(self, call: Call) -> bytes:
-        return cache_key(self.dialect.name, self._digests.get(call.model, ""), call)
+        if call.model not in self._identities:
+            have = [backend for backend in self.backends if call.model in backend.models]
+            self._identities[call.model] = (
+                "+".join(sorted({backend.dialect.name for backend in have})),
+                "+".join(sorted({backend.models[call.model] for backend in have})),
+            )
+        return cache_key(*self._identities[call.model], call)
 
     def _recall(self, key: bytes) -> Reply | None:
         """The answer to an equal call, from memory or from the cache file."""
@@ -178,12 +187,6 @@ class ModelClient:
         if len(self._remembered) > REMEMBERED_ANSWERS:
             self._remembered.popitem(last=False)
 
-    def _abandon(self, key: bytes | None, future: Future[Outcome]) -> None:
-        with self._lock:
-            if key is not None:
-                self._on_their_way.pop(key, None)
-        future.set_result(Outcome(Reply(""), Failure("closed", "the client was closed")))
-
     def _share(self, done: Future[Outcome], future: Future[Outcome]) -> None:
         outcome = done.result()
         if not outcome.failed:
@@ -192,30 +195,24 @@ class ModelClient:
             outcome = replace(outcome, cached=True, latency_s=0.0)
         future.set_result(outcome)
 
-    def _run(self, call: Call, key: bytes | None, future: Future[Outcome]) -> None:
+    def _ended(self, call: Call, key: bytes | None, future: Future[Outcome], done: Done) -> None:
+        reply = done.value if isinstance(done.value, Reply) else Reply("")
+        outcome = Outcome(reply, done.failure, done.latency_s, done.attempts)
         with self._lock:
-            self._counts.in_flight += 1
-            self._counts.max_in_flight = max(self._counts.max_in_flight, self._counts.in_flight)
-        try:
-            outcome = self._attempt_until_done(call)
-        except Exception as error:  # a bug in a dialect must not leave its caller waiting
-            outcome = Outcome(Reply(""), Failure("bug", f"{type(error).__name__}: {error}"))
-            logger.exception("unexpected error in a model call")
-        with self._lock:
-            self._count(outcome)
+            if done.attempts:
+                self._count(call, outcome)
             if key is not None:
                 del self._on_their_way[key]
                 if not outcome.failed:
-                    self._remember(key, outcome.reply)
+                    self._remember(key, reply)
         if key is not None and self.cache is not None and not outcome.failed:
-            self.cache.put(key, call.model, outcome.reply)
+            self.cache.put(key, call.model, reply)
         if outcome.failure is not None:
             self._tell_once(call, outcome.failure)
         future.set_result(outcome)
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, call: Call, outcome: Outcome) -> None:
         counts = self._counts
-        counts.in_flight -= 1
         counts.model_calls += 1
         counts.attempts += outcome.attempts
         counts.latency_s += outcome.latency_s
@@ -225,36 +222,27 @@ class ModelClient:
         counts.load_s += outcome.reply.load_s
         if outcome.failure is None:
             self._failures_in_a_row = 0
-        else:
-            counts.failed_calls += 1
-            counts.failures_by_kind[outcome.failure.kind] += 1
-            self._failures_in_a_row += 1
-            self._last_failure = outcome.failure.reason
-
-    def _attempt_until_done(self, call: Call, timeout_s: float | None = None) -> Outcome:
-        path, payload = self.dialect.chat_request(call)
-        started = time.monotonic()
-        for attempt in range(1, self.retries + 2):
-            try:
-                reply = self.dialect.read_chat(self.http.post(path, payload, timeout_s=timeout_s))
-                reply = replace(reply, text=without_surrogates(reply.text))
-                return Outcome(reply, None, time.monotonic() - started, attempt)
-            except CallFailedError as error:
-                if not self._wait_to_retry(attempt, error):
-                    return Outcome(Reply(""), error.failure, time.monotonic() - started, attempt)
-        raise AssertionError("unreachable: the last attempt returns")
-
-    def _wait_to_retry(self, attempt: int, error: CallFailedError) -> bool:
-        """Backs off; False where there is no further attempt to make."""
-        if attempt > self.retries or not error.retryable or self._closing.is_set():
-            return False
-        return not self._closing.wait(backoff_s(attempt, error.retry_after_s))
+            self._answered_models.add(call.model)
+            self._never_answered.pop(call.model, None)
+            return
+        counts.failed_calls += 1
+        counts.failures_by_kind[outcome.failure.kind] += 1
+        self._failures_in_a_row += 1
+        self._last_failure = outcome.failure.reason
+        if call.model not in self._answered_models and outcome.failure.kind in FATAL_AT_FIRST:
+            advice = ""
+            if outcome.failure.kind == "timeout":
+                advice = "; it may still be loading: raise --load-timeout"
+            self._never_answered[call.model] = (
+                f"the model {call.model} did not answer its first call: "
+                f"{outcome.failure.reason}{advice}"
+            )
 
     def _tell_once(self, call: Call, failure: Failure) -> None:
         with self._lock:
             told = (call.purpose, failure.kind) in self._told_kinds
             self._told_kinds.add((call.purpose, failure.kind))
-        if not told and not self._closing.is_set():
+        if not told and not self._closed:
             logger.warning(
                 "%s call failed: %s (more of this kind are counted, not shown)",
                 call.purpose,
@@ -265,12 +253,3 @@ class ModelClient:
 def without_surrogates(text: str) -> str:
     """The text with halves of surrogate pairs replaced: no encoder or file would take them."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def backoff_s(attempt: int, retry_after_s: float | None) -> float:
-    """How long to wait after attempt number `attempt`: what the server asks, or doubling waits."""
-    if retry_after_s is not None:
-        return min(retry_after_s, RETRY_AFTER_LIMIT_S)
-    wait_s = min(BACKOFF_FIRST_S * 2.0 ** (attempt - 1), BACKOFF_LIMIT_S)
-    # Jitter spreads the retries of many threads; nothing learned depends on it: it has no seed.
-    return wait_s * random.uniform(1 - BACKOFF_JITTER, 1)

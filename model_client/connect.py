@@ -1,132 +1,200 @@
-"""From what the user typed (`auto`, `embedded`, a URL) to a server that answers with its models."""
+"""From what the user typed (`auto`, `embedded`, URLs) to servers that answer with their models."""
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from errors import UserError
-from model_client.calls import Call, CallFailedError
-from model_client.client import ModelClient
-from model_client.dialects import Dialect, detect_dialect
+from model_client.addresses import normalise_url, ollama_url
+from model_client.backend import Backend
+from model_client.calls import CallFailedError
+from model_client.dialects import Dialect, OpenAIDialect, detect_dialect
 from model_client.http import HttpServer
 from servers.embedded import GGUF_SHA256, MODEL_NAME, EmbeddedServer, start_embedded
 
-OLLAMA_PORT = 11434
+logger = logging.getLogger(__name__)
+
 PROBE_TIMEOUT_S = 5.0
 API_KEY_VARIABLE = "QUERY_MUTATOR_API_KEY"
+PARTS = {"mutation": "--mutator-model", "answer": "--target-model"}
+"""What models are asked for, and the flag that names the model."""
 
 
 @dataclass
 class Connection:
-    """A server that answers, the models it will be asked for, and why it was chosen."""
+    """Servers that answer, the models they will be asked for, and why they were chosen."""
 
-    http: HttpServer
-    dialect: Dialect
+    backends: list[Backend]
     mutator_model: str
     target_model: str
-    digests: dict[str, str]
-    """What tells the weights of each model from others of the same name."""
     why: str
     embedded: EmbeddedServer | None = None
+    embedded_answers: bool = False
+    """True where the embedded model is the one that answers."""
+
+    @property
+    def servers(self) -> list[str]:
+        """What to give as --server to come back to the same ones."""
+        return ["embedded" if self._is_embedded(b) else b.http.url for b in self.backends]
 
     def close(self) -> None:
-        self.http.close()
+        for backend in self.backends:
+            backend.http.close()
         if self.embedded:
             self.embedded.close()
 
+    def _is_embedded(self, backend: Backend) -> bool:
+        return self.embedded is not None and backend.http.url == self.embedded.url
+
+
+@dataclass
+class _Offer:
+    """A server that was found, and what it has; the embedded one is started only when chosen."""
+
+    where: str
+    purposes: frozenset[str]
+    dialect: Dialect
+    models: dict[str, str]
+    http: HttpServer | None
+
+    def find(self, wanted: str) -> str | None:
+        """The server's own name for the model that the user means."""
+        return next((m for m in self.models if self.dialect.same_model(wanted, m)), None)
+
+    def digest(self, wanted: str) -> str:
+        """What tells its weights from others; where the server tells nothing, its address."""
+        return self.models[self.find(wanted) or wanted] or f"at {self.where}"
+
 
 def connect(
-    server: str = "auto",
+    server: str | Sequence[str] = "auto",
     *,
+    mutator_server: Sequence[str] = (),
+    target_server: Sequence[str] = (),
     mutator_model: str | None = None,
     target_model: str | None = None,
     timeout_s: float = 60.0,
     slots: int = 8,
     num_ctx: int = 2048,
+    group_by_model: bool | None = None,
 ) -> Connection:
-    """The server to use and its models, checked; the embedded one is started if it is chosen."""
-    if server == "auto":
-        return _connect_auto(mutator_model, target_model, timeout_s, slots, num_ctx)
-    if server == "embedded":
-        return _connect_embedded(
-            mutator_model, target_model, timeout_s, slots, num_ctx, "as asked for"
+    """The servers to use and their models, checked; the embedded one is started if it is chosen.
+
+    `mutator_server` and `target_server` take a part away from `server`. `slots` is for the
+    embedded one alone. With `group_by_model` None it is found out whether two models take turns.
+    """
+    places = _places([server] if isinstance(server, str) else server, mutator_server, target_server)
+    named = {"mutation": mutator_model, "answer": target_model}
+    why = []
+    with contextlib.ExitStack() as undo:
+        offers: list[_Offer] = []
+        for place, purposes in places.items():
+            if place == "embedded":
+                offer, reason = _embedded_offer(purposes), "as asked for"
+            elif place == "auto":
+                offer, reason = _auto_offer(purposes, named, timeout_s)
+            else:
+                offer, reason = _offer(normalise_url(place), purposes, timeout_s), ""
+            if offer.http is not None:
+                undo.callback(offer.http.close)
+            offers.append(offer)
+            why.append(offer.where + (f" ({reason})" if reason else ""))
+        chosen = {purpose: _pick(purpose, offers, named) for purpose in PARTS}
+        embedded = None
+        for offer in offers:
+            if offer.http is None:
+                embedded = start_embedded(slots=slots, num_ctx=num_ctx)
+                undo.callback(embedded.close)
+                offer.http, offer.dialect = _reach(embedded.url, timeout_s)
+        backends = [_backend(offer, chosen, group_by_model) for offer in offers]
+        _warn_of_different_weights(backends)
+        undo.pop_all()
+    return Connection(
+        backends,
+        chosen["mutation"],
+        chosen["answer"],
+        ", ".join(why),
+        embedded,
+        embedded is not None and chosen["answer"] == MODEL_NAME,
+    )
+
+
+def _places(
+    servers: Sequence[str], for_mutator: Sequence[str], for_target: Sequence[str]
+) -> dict[str, frozenset[str]]:
+    """Each server the user named, with what it is asked for."""
+    servers = list(servers) or ["auto"]
+    if for_mutator and for_target and servers != ["auto"]:
+        raise UserError(
+            "--server has nothing to do beside --mutator-server and --target-server: leave it out"
         )
-    url = normalise_url(server)
+    if "auto" in servers and len(servers) > 1:
+        raise UserError("--server auto stands alone; to use several servers, name each")
+    left = set(PARTS)
+    left -= {"mutation"} if for_mutator else set()
+    left -= {"answer"} if for_target else set()
+    places: dict[str, set[str]] = {}
+    for names, purposes in (
+        (servers if left else [], left),
+        (for_mutator, {"mutation"}),
+        (for_target, {"answer"}),
+    ):
+        for name in names:
+            place = name if name in {"auto", "embedded"} else normalise_url(name)
+            if name == "auto" and names is not servers:
+                raise UserError("auto goes with --server only; name the server")
+            places.setdefault(place, set()).update(purposes)
+    return {place: frozenset(purposes) for place, purposes in places.items()}
+
+
+def _embedded_offer(purposes: frozenset[str]) -> _Offer:
+    where = f"the embedded {MODEL_NAME}"
+    return _Offer(where, purposes, OpenAIDialect(), {MODEL_NAME: GGUF_SHA256}, None)
+
+
+def _auto_offer(
+    purposes: frozenset[str], named: dict[str, str | None], timeout_s: float
+) -> tuple[_Offer, str]:
+    """An Ollama that answers and has the models, else the embedded model; and why."""
+    url = ollama_url(os.environ.get("OLLAMA_HOST"))
+    try:
+        http, _ = _reach(url, timeout_s)
+    except UserError:
+        why_not = f"no Ollama answers at {url}"
+    else:
+        http.close()
+        offer = _offer(url, purposes, timeout_s)
+        assert offer.http is not None
+        try:
+            for purpose in purposes:
+                _pick(purpose, [offer], named)
+            return offer, "found"
+        except UserError as error:
+            offer.http.close()
+            why_not = str(error).splitlines()[0]
+            if any(named[purpose] not in {None, MODEL_NAME} for purpose in purposes):
+                raise
+    for purpose in purposes:
+        if named[purpose] not in {None, MODEL_NAME}:
+            raise UserError(
+                f"the embedded server has no model '{named[purpose]}'; it has: {MODEL_NAME} "
+                f"({why_not}).\nStart Ollama and get it with: ollama pull {named[purpose]}"
+            )
+    return _embedded_offer(purposes), why_not
+
+
+def _offer(url: str, purposes: frozenset[str], timeout_s: float) -> _Offer:
     http, dialect = _reach(url, timeout_s)
     try:
-        mutator, target, digests = _pick_models(http, dialect, mutator_model, target_model)
-    except BaseException:
+        models = dialect.list_models(http)
+    except CallFailedError as error:
         http.close()
-        raise
-    why = f"the {dialect.name} server at {url}"
-    return Connection(http, dialect, mutator, target, digests, why)
-
-
-def warm_up(client: ModelClient, connection: Connection, *, num_ctx: int, timeout_s: float) -> None:
-    """Has each model answer once: a load belongs to the request that asks for it, and is slow."""
-    for model in dict.fromkeys([connection.mutator_model, connection.target_model]):
-        call = Call(
-            "warm-up", model, ({"role": "user", "content": "Hello"},), max_tokens=1, num_ctx=num_ctx
-        )
-        failure = client.ask(call, timeout_s=timeout_s).failure
-        if failure is not None:
-            advice = f"Check it with a single request to {connection.http.url}."
-            if failure.kind == "timeout":
-                advice = "It may still be loading: raise --load-timeout."
-            raise UserError(
-                f"the model {model} did not answer its first call: {failure.reason}\n{advice}"
-            )
-
-
-def ollama_url(host: str | None) -> str:
-    """The URL that OLLAMA_HOST means, by Ollama's own rules.
-
-    >>> ollama_url(None), ollama_url("box"), ollama_url("http://box")
-    ('http://127.0.0.1:11434', 'http://box:11434', 'http://box:80')
-    >>> ollama_url("0.0.0.0"), ollama_url(":1234"), ollama_url("https://box/ollama")
-    ('http://127.0.0.1:11434', 'http://127.0.0.1:1234', 'https://box:443/ollama')
-    """
-    text = (host or "").strip().strip("\"'")
-    scheme, found, rest = text.partition("://")
-    if not found:
-        scheme, rest = "http", text
-    default_port = {"http": 80, "https": 443}.get(scheme, OLLAMA_PORT) if found else OLLAMA_PORT
-    authority, _, path = rest.partition("/")
-    if authority.startswith("["):
-        name, _, port = authority[1:].partition("]")
-        port = port.lstrip(":")
-    elif authority.count(":") > 1:  # a bare IPv6 address
-        name, port = authority, ""
-    else:
-        name, _, port = authority.partition(":")
-    # Ollama falls back to the default port where the given one is not a port.
-    number = int(port) if port.isdigit() and int(port) <= 65535 else default_port
-    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)
-    name = f"[{name}]" if ":" in name else name
-    return f"{scheme}://{name}:{number}" + (f"/{path.rstrip('/')}" if path.rstrip("/") else "")
-
-
-def normalise_url(text: str) -> str:
-    """The base URL of a server as users type it; `host:port` and a trailing `/v1` are fine.
-
-    >>> normalise_url("localhost:8000"), normalise_url("http://box:8000/v1/")
-    ('http://localhost:8000', 'http://box:8000')
-    """
-    url = text.strip() if "://" in text else f"http://{text.strip()}"
-    url = url.rstrip("/").removesuffix("/v1").rstrip("/")
-    try:
-        parts = urlsplit(url)
-        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise UserError(
-            f"--server {text!r} is not a server: use auto, embedded, "
-            "or a URL such as http://localhost:11434"
-        )
-    return url
+        raise UserError(f"{url} does not list its models: {error}") from error
+    return _Offer(f"the {dialect.name} server at {url}", purposes, dialect, models, http)
 
 
 def _reach(url: str, timeout_s: float) -> tuple[HttpServer, Dialect]:
@@ -149,86 +217,49 @@ def _reach(url: str, timeout_s: float) -> tuple[HttpServer, Dialect]:
     return http, dialect
 
 
-def _pick_models(
-    http: HttpServer, dialect: Dialect, mutator_model: str | None, target_model: str | None
-) -> tuple[str, str, dict[str, str]]:
-    """The two models, both on the server, and what tells their weights apart from others.
+def _pick(purpose: str, offers: Sequence[_Offer], named: dict[str, str | None]) -> str:
+    """The model for one part: as named, or as for the other part, or the only one there is."""
+    able = [offer for offer in offers if purpose in offer.purposes]
+    other = next(named[part] for part in PARTS if part != purpose)
+    offered = list(dict.fromkeys(model for offer in able for model in offer.models))
+    where = " and ".join(offer.where for offer in able)
+    wanted = named[purpose] or other
+    if wanted and any(offer.find(wanted) for offer in able):
+        return wanted
+    if not named[purpose] and len(offered) == 1:
+        return offered[0]
+    if not wanted:
+        raise UserError(
+            f"name the models with --target-model and --mutator-model; {where} has: "
+            f"{', '.join(offered) or 'none (get one with: ollama pull llama3.2:3b)'}"
+        )
+    raise UserError(
+        f"{where} has no model '{wanted}'; it has: {', '.join(offered) or 'none'}.\n"
+        f"Give one of these as {PARTS[purpose]}, or {able[0].dialect.missing_model_hint(wanted)}"
+    )
 
-    One name serves for both, and so does an only model. Where a server tells no digest, its
-    address has to do.
-    """
-    try:
-        offered = dialect.list_models(http)
-    except CallFailedError as error:
-        raise UserError(f"{http.url} does not list its models: {error}") from error
-    target = target_model or mutator_model
-    mutator = mutator_model or target_model
-    if not target or not mutator:
-        if len(offered) != 1:
-            raise UserError(
-                f"name the models with --target-model and --mutator-model; {http.url} has: "
-                f"{', '.join(offered) or 'none (get one with: ollama pull llama3.2:3b)'}"
+
+def _backend(offer: _Offer, chosen: dict[str, str], group_by_model: bool | None) -> Backend:
+    assert offer.http is not None
+    models = {
+        chosen[purpose]: offer.digest(chosen[purpose])
+        for purpose in sorted(offer.purposes)
+        if offer.find(chosen[purpose])
+    }
+    return Backend(
+        offer.http,
+        offer.dialect,
+        models,
+        purposes=offer.purposes,
+        slots=offer.dialect.count_slots(offer.http),
+        group_by_model=group_by_model,
+    )
+
+
+def _warn_of_different_weights(backends: Sequence[Backend]) -> None:
+    for model in {model for backend in backends for model in backend.models}:
+        told = {b.models[model] for b in backends if model in b.models}
+        if len({digest for digest in told if not digest.startswith("at ")}) > 1:
+            logger.warning(
+                "%s is not the same on all servers: answers depend on which one is asked", model
             )
-        target = mutator = next(iter(offered))
-    digests = {}
-    for wanted in (target, mutator):
-        found = [model for model in offered if dialect.same_model(wanted, model)]
-        if not found:
-            raise UserError(
-                f"{http.url} has no model '{wanted}'; it has: {', '.join(offered) or 'none'}.\n"
-                f"Name one of these, or {dialect.missing_model_hint(wanted)}"
-            )
-        digests[wanted] = offered[found[0]] or f"at {http.url}"
-    return mutator, target, digests
-
-
-def _connect_auto(
-    mutator_model: str | None,
-    target_model: str | None,
-    timeout_s: float,
-    slots: int,
-    num_ctx: int,
-) -> Connection:
-    """An Ollama that answers and has the models, else the embedded model."""
-    url = ollama_url(os.environ.get("OLLAMA_HOST"))
-    named = [model for model in (mutator_model, target_model) if model]
-    try:
-        http, dialect = _reach(url, timeout_s)
-    except UserError:
-        why_not = f"no Ollama answers at {url}"
-    else:
-        try:
-            mutator, target, digests = _pick_models(http, dialect, mutator_model, target_model)
-            why = f"found {dialect.name} at {url}"
-            return Connection(http, dialect, mutator, target, digests, why)
-        except UserError as error:
-            http.close()
-            if named and named != [MODEL_NAME] * len(named):
-                raise
-            why_not = str(error).splitlines()[0]
-    return _connect_embedded(mutator_model, target_model, timeout_s, slots, num_ctx, why_not)
-
-
-def _connect_embedded(
-    mutator_model: str | None,
-    target_model: str | None,
-    timeout_s: float,
-    slots: int,
-    num_ctx: int,
-    why: str,
-) -> Connection:
-    for model in (mutator_model, target_model):
-        if model and model != MODEL_NAME:
-            raise UserError(
-                f"the embedded server has no model '{model}'; it has: {MODEL_NAME} ({why}).\n"
-                f"For other models start Ollama and get it with: ollama pull {model}"
-            )
-    embedded = start_embedded(slots=slots, num_ctx=num_ctx)
-    try:
-        http, dialect = _reach(embedded.url, timeout_s)
-    except BaseException:
-        embedded.close()
-        raise
-    why = f"the embedded {MODEL_NAME} ({why})"
-    digests = {MODEL_NAME: GGUF_SHA256}
-    return Connection(http, dialect, MODEL_NAME, MODEL_NAME, digests, why, embedded)

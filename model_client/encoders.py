@@ -110,13 +110,11 @@ class SentenceTransformerEmbedder:
 class ServerEmbedder:
     """An embedding model on the model server."""
 
-    def __init__(
-        self, client: ModelClient, model: str, *, num_ctx: int, max_workers: int, load_s: float
-    ) -> None:
+    def __init__(self, client: ModelClient, model: str, *, num_ctx: int) -> None:
         self._client, self._model = client, model
-        self._num_ctx, self._max_workers = num_ctx, max_workers
+        self._num_ctx = num_ctx
         try:
-            self.dimension = self._ask(["warm-up"], timeout_s=load_s).shape[1]
+            self.dimension = self._ask(["warm-up"]).shape[1]
         except (ServerUnavailableError, IndexError) as error:
             raise UserError(f"the embedding model {model} gives no embeddings: {error}") from error
 
@@ -124,15 +122,9 @@ class ServerEmbedder:
         chunks = [texts[i : i + SERVER_CHUNK] for i in range(0, len(texts), SERVER_CHUNK)]
         return np.concatenate([self._ask(chunk) for chunk in chunks])
 
-    def _ask(self, texts: Sequence[str], *, timeout_s: float | None = None) -> Vectors:
+    def _ask(self, texts: Sequence[str]) -> Vectors:
         try:
-            rows = self._client.embed(
-                self._model,
-                texts,
-                num_ctx=self._num_ctx,
-                max_workers=self._max_workers,
-                timeout_s=timeout_s,
-            )
+            rows = self._client.embed(self._model, texts, num_ctx=self._num_ctx)
             vectors = np.asarray(rows, dtype=np.float32)
         except (CallFailedError, ValueError, TypeError) as error:
             raise ServerUnavailableError(f"embedding with {self._model} failed: {error}") from error
@@ -177,8 +169,6 @@ def load_encoder(
     *,
     client: ModelClient | None = None,
     num_ctx: int = 2048,
-    max_workers: int = 8,
-    load_timeout_s: float = 600.0,
     torch_threads: int | None = None,
 ) -> Encoder:
     """The encoder a user named: `minilm`, a directory, a model on the server, or a hub's name."""
@@ -191,19 +181,20 @@ def load_encoder(
             raise UserError(
                 f"{directory} holds no sentence-transformers model: {reason}"
             ) from error
-    offered: dict[str, str] = {}
+    offered: set[str] = set()
     hint = "name a directory"
-    if client is not None:
+    for backend in client.backends if client is not None else []:
         try:
-            offered = client.dialect.list_models(client.http)
+            models = backend.dialect.list_models(backend.http)
         except CallFailedError as error:
-            raise UserError(f"{client.http.url} does not list its models: {error}") from error
-        if any(client.dialect.same_model(name, model) for model in offered):
-            embedder = ServerEmbedder(
-                client, name, num_ctx=num_ctx, max_workers=max_workers, load_s=load_timeout_s
-            )
-            return Encoder(embedder)
-        hint = client.dialect.missing_model_hint(name)
+            raise UserError(f"{backend.http.url} does not list its models: {error}") from error
+        for model, digest in models.items():
+            if backend.dialect.same_model(name, model):
+                backend.also_serves("embedding", name, digest)
+        offered |= set(models)
+        hint = backend.dialect.missing_model_hint(name)
+    if client is not None and any(backend.serves("embedding", name) for backend in client.backends):
+        return Encoder(ServerEmbedder(client, name, num_ctx=num_ctx))
     if "/" in name and not _hub_answers():
         hint = f"no hub answers to get it from; {hint}"
     elif "/" in name:
@@ -213,5 +204,6 @@ def load_encoder(
             hint = f"a hub did not give it either ({type(error).__name__}); {hint}"
     raise UserError(
         f"no embedding model '{name}': not a directory, and the server has "
-        f"{', '.join(offered) or 'none'}.\nUse --embedding-model {PACKAGED_MODEL}, or {hint}"
+        f"{', '.join(sorted(offered)) or 'none'}.\n"
+        f"Use --embedding-model {PACKAGED_MODEL}, or {hint}"
     )

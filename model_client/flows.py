@@ -29,20 +29,25 @@ class Encode:
 
 
 class FlowRunner:
-    """Advances flows as their answers arrive, with at most `max_workers` calls under way."""
+    """Advances flows as their answers arrive, with at most `max_workers` calls on a server.
+
+    With None, each server is given as many as it shows that it can serve.
+    """
 
     def __init__(
         self,
         client: ModelClient,
         handlers: Handlers,
         *,
-        max_workers: int = 8,
+        max_workers: int | None = 8,
     ) -> None:
         self.client = client
         self.max_workers = max_workers
         self._handlers = dict(handlers)
         self._answered: queue.SimpleQueue[tuple[Hashable, Outcome]] = queue.SimpleQueue()
         self._flows: dict[Hashable, Flow] = {}
+        self._progress: dict[Hashable, tuple[int, int]] = {}
+        """How far each flow is: the number it was started with, and its calls so far."""
         self._new: list[tuple[Hashable, None]] = []
         self._finished: list[tuple[Hashable, Any]] = []
 
@@ -51,11 +56,15 @@ class FlowRunner:
         """How many flows were started and not yet handed back by `wait`."""
         return len(self._flows) + len(self._finished)
 
-    def start(self, key: Hashable, flow: Flow) -> None:
-        """Takes up `flow`; it advances in `wait`, which hands back its result under `key`."""
+    def start(self, key: Hashable, flow: Flow, *, progress: int = 0) -> None:
+        """Takes up `flow`; it advances in `wait`, which hands back its result under `key`.
+
+        Where calls wait for a server, those of the flows with the least progress go first.
+        """
         if key in self._flows:
             raise ValueError(f"a flow with the key {key!r} is already running")
         self._flows[key] = flow
+        self._progress[key] = (progress, 0)
         self._new.append((key, None))
 
     def wait(self) -> list[tuple[Hashable, Any]]:
@@ -86,7 +95,7 @@ class FlowRunner:
                 try:
                     request = self._flows[key].send(value)
                 except StopIteration as stop:
-                    del self._flows[key]
+                    del self._flows[key], self._progress[key]
                     self._finished.append((key, stop.value))
                     continue
                 if isinstance(request, Call):
@@ -99,7 +108,11 @@ class FlowRunner:
                 ready.extend((key, result) for (key, _), result in zip(asked, results, strict=True))
 
     def _submit(self, key: Hashable, call: Call) -> None:
-        future = self.client.submit(call, max_workers=self.max_workers)
+        begun, calls = self._progress[key]
+        self._progress[key] = (begun, calls + 1)
+        future = self.client.submit(
+            call, max_workers=self.max_workers, priority=self._progress[key]
+        )
         future.add_done_callback(lambda done: self._answered.put((key, done.result())))
 
 

@@ -1,15 +1,17 @@
-"""A server that is ready to be asked: connected, its models warm, its encoder loaded."""
+"""Servers that are ready to be asked: connected, their models checked, the encoder loaded."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from model_client.client import ModelClient
-from model_client.connect import Connection, connect, warm_up
+from model_client.connect import Connection, connect
 from model_client.encoders import PACKAGED_MODEL, Encoder, load_encoder
 from model_client.roles import Roles
 from servers.cache import ResponseCache
+from servers.embedded import default_slots
 
 
 @dataclass
@@ -33,12 +35,14 @@ class Models:
 
 
 def open_models(
-    server: str = "auto",
+    server: str | Sequence[str] = "auto",
     *,
+    mutator_server: Sequence[str] = (),
+    target_server: Sequence[str] = (),
     mutator_model: str | None = None,
     target_model: str | None = None,
     embedding_model: str = PACKAGED_MODEL,
-    slots: int = 8,
+    slots: int | None = None,
     timeout_s: float = 60.0,
     load_timeout_s: float = 600.0,
     retries: int = 2,
@@ -49,38 +53,40 @@ def open_models(
     temperature_answer: float = 0.0,
     seed: int = 0,
     cache_file: str | Path | None = None,
+    group_by_model: bool | None = None,
 ) -> Models:
-    """Connects, checks the models, loads the encoder and has each model answer once.
+    """Connects, checks the models and loads the encoder.
 
-    Answers are kept in `cache_file`, where one is named.
+    A model's first call may have to load it and has `load_timeout_s`. `slots` are those of the
+    embedded server (default: by the machine). Answers are kept in `cache_file`, if one is named.
     """
     cache = ResponseCache(cache_file) if cache_file else None
     connection = connect(
         server,
+        mutator_server=mutator_server,
+        target_server=target_server,
         mutator_model=mutator_model,
         target_model=target_model,
         timeout_s=timeout_s,
-        slots=slots,
+        slots=slots or default_slots(),
         num_ctx=num_ctx,
+        group_by_model=group_by_model,
     )
     client = ModelClient(
-        connection.http,
-        connection.dialect,
+        connection.backends,
         retries=retries,
+        load_timeout_s=load_timeout_s,
+        num_ctx=num_ctx,
         cache=cache,
-        digests=connection.digests,
     )
     try:
         encoder = load_encoder(
             embedding_model,
             client=client,
             num_ctx=num_ctx,
-            max_workers=slots,
-            load_timeout_s=load_timeout_s,
             # A model that runs on the same cores starves if torch takes them all.
             torch_threads=1 if connection.embedded else None,
         )
-        warm_up(client, connection, num_ctx=num_ctx, timeout_s=load_timeout_s)
     except BaseException:
         client.close()
         connection.close()

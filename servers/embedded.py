@@ -56,6 +56,11 @@ class EmbeddedServer:
             self.process.stdout.close()
 
 
+def default_slots() -> int:
+    """Calls at once that suit this machine: with 2 cores, 4 slots were faster than 8."""
+    return min(2 * (os.cpu_count() or 1), MAX_SLOTS)
+
+
 def start_embedded(*, slots: int, num_ctx: int) -> EmbeddedServer:
     """Starts the embedded model on a free loopback port and waits until it answers."""
     gguf_path()

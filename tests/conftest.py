@@ -64,7 +64,7 @@ def models_for(encoder: Encoder) -> Iterator[Callable[..., Models]]:
         server: SimulatedServer, *, retries: int = 0, timeout_s: float = 10.0, **roles: Any
     ) -> Models:
         connection = connect(server.url, timeout_s=timeout_s, **SIMULATED_MODELS)
-        client = ModelClient(connection.http, connection.dialect, retries=retries)
+        client = ModelClient(connection.backends, retries=retries, load_timeout_s=timeout_s)
         models = Models(client, Roles(**SIMULATED_MODELS, **roles), encoder, connection)
         opened.append(models)
         server.reset_stats()

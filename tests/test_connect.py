@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from errors import UserError
-from model_client.client import ModelClient
-from model_client.connect import connect, normalise_url, ollama_url, warm_up
+from model_client.addresses import normalise_url, ollama_url
+from model_client.connect import connect
+from model_client.session import open_models
 from servers.embedded import MODEL_NAME
 from servers.simulated import Fault, SimulatedServer
 
@@ -56,8 +57,8 @@ def test_auto_takes_the_ollama_that_has_the_models(monkeypatch: pytest.MonkeyPat
     with SimulatedServer() as server:
         monkeypatch.setenv("OLLAMA_HOST", server.url)
         connection = connect("auto", **BOTH)
-        assert connection.http.url == server.url
-        assert connection.dialect.name == "ollama"
+        assert connection.servers == [server.url]
+        assert connection.backends[0].dialect.name == "ollama"
         assert server.url in connection.why
 
 
@@ -77,9 +78,9 @@ def test_auto_falls_back_to_the_embedded_model_and_says_why(
     try:
         assert connection.target_model == connection.mutator_model == MODEL_NAME
         assert "no Ollama answers" in connection.why
-        assert connection.dialect.name == "openai"
-        client = ModelClient(connection.http, connection.dialect)
-        warm_up(client, connection, num_ctx=512, timeout_s=60)
+        assert connection.backends[0].dialect.name == "openai"
+        assert connection.backends[0].slots == 2, "llama.cpp tells"
+        assert connection.servers == ["embedded"]
     finally:
         connection.close()
 
@@ -120,26 +121,66 @@ def test_one_name_serves_for_both_and_an_only_model_needs_none() -> None:
 
 def test_v1_at_the_end_of_the_url_is_fine() -> None:
     with SimulatedServer(dialects=("openai",)) as server:
-        assert connect(server.url + "/v1/", **BOTH).dialect.name == "openai"
+        assert connect(server.url + "/v1/", **BOTH).backends[0].dialect.name == "openai"
 
 
-def test_each_model_is_warmed_up_once() -> None:
+def test_the_first_call_of_a_model_goes_alone_and_has_the_time_to_load_it() -> None:
+    with SimulatedServer(load_time_s=0.5) as server:
+        with open_models(server.url, **BOTH, timeout_s=0.3, load_timeout_s=10, retries=0) as models:
+            calls = [models.roles.answer_call(f"question {n}?") for n in range(4)]
+            assert server.stats.generation_calls == 0, "nothing is asked in vain"
+            assert not any(outcome.failed for outcome in models.client.run(calls))
+        assert server.stats.loads_by_model == {"llama3.2:3b": 1}
+
+
+def test_a_model_whose_first_call_fails_counts_as_gone() -> None:
     with SimulatedServer() as server:
-        connection = connect(server.url, **BOTH)
-        client = ModelClient(connection.http, connection.dialect)
-        server.set_faults(Fault("busy", times=1))
-        warm_up(client, connection, num_ctx=512, timeout_s=10)
-        assert server.stats.loads_by_model == {"qwen2.5:3b": 1, "llama3.2:3b": 1}
-        assert server.stats.generation_calls == 3, "one was refused and made again"
+        server.set_faults(Fault("load_failure", times=1))
+        with open_models(server.url, **BOTH, retries=0) as models:
+            models.client.run([models.roles.answer_call("anyone?")])
+            assert "did not answer its first call" in models.client.why_gone()
+            models.client.run([models.roles.answer_call("anyone now?")])
+            assert models.client.why_gone() == ""
 
 
-def test_a_model_that_cannot_load_is_an_error_before_the_run() -> None:
-    with SimulatedServer() as server:
-        connection = connect(server.url, **BOTH)
-        server.set_faults(Fault("load_failure"))
-        client = ModelClient(connection.http, connection.dialect, retries=0)
-        with pytest.raises(UserError, match="did not answer its first call"):
-            warm_up(client, connection, num_ctx=512, timeout_s=10)
+def test_a_model_may_be_on_one_of_several_servers() -> None:
+    with (
+        SimulatedServer(models=("qwen2.5:3b",)) as first,
+        SimulatedServer(models=("llama3.2:3b",)) as second,
+        open_models([first.url, second.url], **BOTH) as models,
+    ):
+        models.client.run([models.roles.answer_call("What?")])
+        models.client.run([models.roles.mutation_call([{"role": "user", "content": "what"}])])
+        assert first.stats.calls_by_model == {"qwen2.5:3b": 1}
+        assert second.stats.calls_by_model == {"llama3.2:3b": 1}
+
+
+def test_mutator_and_target_may_have_servers_of_their_own() -> None:
+    with SimulatedServer() as first, SimulatedServer() as second:
+        options: dict[str, Any] = {"mutator_server": [first.url], "target_server": [second.url]}
+        with open_models([], **options, target_model="llama3.2:3b") as models:
+            models.client.run([models.roles.answer_call(f"{n}?") for n in range(5)])
+            models.client.run([models.roles.mutation_call([{"role": "user", "content": "a"}])])
+        assert first.stats.calls_by_model == {"llama3.2:3b": 1}
+        assert second.stats.calls_by_model == {"llama3.2:3b": 5}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"server": ["auto", "box:1"]}, "auto stands alone"),
+        (
+            {"server": ["box:1"], "mutator_server": ["a:1"], "target_server": ["b:1"]},
+            "leave it out",
+        ),
+        ({"mutator_server": ["auto"]}, "name the server"),
+    ],
+)
+def test_servers_that_make_no_sense_together_are_refused(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        connect(**options, **BOTH)
 
 
 def test_the_key_goes_to_the_server_and_follows_no_redirect(

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from model_client.backend import Backend
 from model_client.calls import Call
 from model_client.client import ModelClient
 from model_client.http import HttpServer
@@ -115,7 +116,7 @@ def test_the_dialect_of_the_guide_speaks_to_its_server(
         http = HttpServer(f"http://127.0.0.1:{serving.server_port}")
         assert dialect.understood_by(http, timeout_s=5)
         assert dialect.list_models(http) == {"tiny": ""}
-        client = ModelClient(http, dialect)
+        client = ModelClient([Backend(http, dialect, {"tiny": ""})])
         call = Call("answer", "tiny", ({"role": "user", "content": "Hello"},), max_tokens=7)
         outcome = client.run([call], max_workers=1)[0]
         client.close()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from model_client.calls import Call
-from model_client.client import BACKOFF_LIMIT_S, backoff_s
+from model_client.dispatch import BACKOFF_LIMIT_S, backoff_s
 from model_client.session import Models
 from servers.simulated import Fault, SimulatedServer
 
@@ -28,7 +28,7 @@ def test_both_dialects_give_the_same_answer(
     with SimulatedServer(dialects=dialects) as server:
         models = models_for(server)
         outcome = models.client.submit(ask("Why is the sky blue?")).result()
-        assert models.connection.dialect.name == dialects[0]
+        assert models.connection.backends[0].dialect.name == dialects[0]
         assert not outcome.failed
         assert outcome.text
         assert outcome.reply.completion_tokens > 0

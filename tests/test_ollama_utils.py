@@ -129,7 +129,7 @@ def test_an_embedding_model_on_the_server_can_be_used(models_for: MakeModels) ->
 
     with SimulatedServer() as server:
         client = models_for(server).client
-        on_server = load_encoder("llama3.2:3b", client=client, num_ctx=512, max_workers=1)
+        on_server = load_encoder("llama3.2:3b", client=client, num_ctx=512)
         vectors = on_server.encode([f"text {n}" for n in range(100)])
         requests = [r for r in server.stats.last_requests if r.path == "/api/embed"]
     assert [len(request.body["input"]) for request in requests] == [1, 64, 36]

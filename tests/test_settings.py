@@ -22,9 +22,9 @@ def test_defaults_are_those_of_the_documents() -> None:
     settings = parse()
     assert settings == Settings()
     assert (settings.num_processes, settings.num_steps, settings.num_env_steps) == (16, 32, 10_000)
-    assert (settings.ppo_epoch, settings.num_mini_batch, settings.batch_size) == (4, 4, 8)
+    assert (settings.ppo_epoch, settings.num_mini_batch, settings.batch_size) == (4, 4, "auto")
     assert settings.use_batching
-    assert settings.server == "auto"
+    assert settings.server == []
 
 
 def test_every_setting_is_in_the_help_with_its_default() -> None:
@@ -43,13 +43,15 @@ def test_no_batching_is_one_call_at_a_time() -> None:
     assert parse("--no-batching").max_workers == 1
     assert parse("--batch-size", "1").max_workers == 1
     assert parse("--batch-size", "5").max_workers == 5
+    assert parse("--batch-size", "auto").max_workers is None
+    assert parse("--batch-size", "auto", "--no-batching").max_workers == 1
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
         (["--batch-size", "0"], "--batch-size must be at least 1, not 0"),
-        (["--batch-size", "four"], "--batch-size must be a whole number, not 'four'"),
+        (["--batch-size", "four"], "--batch-size must be auto or a whole number, not 'four'"),
         (["--num-steps", "1.5"], "--num-steps must be a whole number"),
         (["--num-env-steps", "inf"], "--num-env-steps must be a whole number"),
         (["--lr", "0"], "--lr must be above 0"),
@@ -98,7 +100,7 @@ def test_the_command_line_wins_over_the_config_file(tmp_path: Path) -> None:
         ('{"learning_rate": 1}', "unknown setting 'learning_rate'"),
         ('{"lr": "fast"}', "--lr must be a number"),
         ('{"use_batching": "no"}', "--use-batching must be true or false"),
-        ('{"server": 5}', "--server must be text"),
+        ('{"server": 5}', "--server must be a list of texts"),
         ('{"lr": null}', "--lr must be a number"),
         ('{"operators": [1, 2]}', "--operators must be a list of texts"),
     ],

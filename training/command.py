@@ -29,6 +29,9 @@ MAY_CHANGE = {
     "batch_size",
     "use_batching",
     "server",
+    "mutator_server",
+    "target_server",
+    "group_by_model",
     "timeout",
     "load_timeout",
     "retries",
@@ -71,11 +74,12 @@ def run_training(settings: Settings, on_finished: Callable[[Path], None]) -> int
 
 def _resolved(settings: Settings, models: Models) -> Settings:
     """The settings with what was left open decided, so that they repeat on the same models."""
-    embedded = models.connection.embedded is not None
-    default = EMBEDDED_MAX_REWRITES if embedded else MAX_REWRITES
+    default = EMBEDDED_MAX_REWRITES if models.connection.embedded_answers else MAX_REWRITES
+    found_out = settings.server in ([], ["auto"])
+    parted = settings.mutator_server or settings.target_server
     return replace(
         settings,
-        server="embedded" if embedded else models.connection.http.url,
+        server=models.connection.servers if found_out and not parted else settings.server,
         mutator_model=models.roles.mutator_model,
         target_model=models.roles.target_model,
         max_rewrites=settings.max_rewrites or default,
@@ -97,7 +101,10 @@ def _train(
         trainer.restore()
         print(f"resuming {run.path} at step {trainer.counts.env_steps}", file=sys.stderr)
     else:
-        trainer.begin()
+        try:
+            trainer.begin()
+        except ServerUnavailableError as error:
+            raise UserError(f"the run has not begun: {error}") from error
         run.create()
         trainer.save()
     run.write_json(CONFIG, _config(settings, task, models))
@@ -152,7 +159,6 @@ def _config(settings: Settings, task: Task, models: Models) -> dict[str, Any]:
     return {
         "settings": settings.stored(),
         "server": models.connection.why,
-        "dialect": models.connection.dialect.name,
         "operators": [asdict(operator) for operator in task.operators],
         "questions": {"train": len(task.train), "heldout": len(task.heldout)},
         "task_sha256": task.fingerprint(),

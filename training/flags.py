@@ -8,6 +8,8 @@ from typing import Any
 
 from errors import UserError
 
+AUTO = "auto"
+
 
 def whole_number(text: str | float) -> int:
     """A whole number as people write it: `10000`, `1e4`, `10_000`.
@@ -19,6 +21,15 @@ def whole_number(text: str | float) -> int:
     if value != int(value):
         raise ValueError(f"{text} is not a whole number")
     return int(value)
+
+
+def batch_size(text: str | float) -> int | str:
+    """A number of calls, or `auto`.
+
+    >>> batch_size("auto"), batch_size("8")
+    ('auto', 8)
+    """
+    return AUTO if text == AUTO else whole_number(text)
 
 
 def flag(
@@ -78,7 +89,7 @@ def add_flag(group: Any, item: Field[Any]) -> None:
     else:
         shown = "" if default in (None, "") else f" (default {default})"
         kind = item.metadata["parse"]
-        metavar = {int: "N", whole_number: "N", float: "X"}.get(kind, "TEXT")
+        metavar = {int: "N", whole_number: "N", batch_size: "N", float: "X"}.get(kind, "TEXT")
         group.add_argument(
             option, metavar=metavar, help=help_text.replace("%", "%%") + shown, type=str
         )
@@ -92,6 +103,8 @@ def parsed(item: Field[Any], value: Any) -> Any:
         return None
     if isinstance(default, bool | list):
         expected = bool if isinstance(default, bool) else list
+        if expected is list and isinstance(value, str):
+            value = [value]
         texts = not isinstance(value, list) or all(isinstance(text, str) for text in value)
         if not isinstance(value, expected) or not texts:
             kind = "true or false" if expected is bool else "a list of texts"
@@ -107,7 +120,9 @@ def parsed(item: Field[Any], value: Any) -> Any:
             return whole_number(value)
         return parse(value)
     except (ValueError, OverflowError) as error:
-        kind = {float: "a number", str: "text"}.get(parse, "a whole number")
+        kinds: dict[Any, str] = {float: "a number", str: "text"}
+        kinds[batch_size] = "auto or a whole number"
+        kind = kinds.get(parse, "a whole number")
         raise UserError(f"{option} must be {kind}, not {value!r}") from error
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from command_line import OneLineParser
 from errors import UserError
-from training.flags import add_flag, check_bounds, flag, parsed, whole_number
+from training.flags import AUTO, add_flag, batch_size, check_bounds, flag, parsed, whole_number
 
 MAX_SECONDS = 7 * 24 * 3600
 NOT_REPEATED = {"run_dir", "resume", "config"}
@@ -30,11 +30,18 @@ RUN = "the run"
 class Settings:
     """The settings of a training run."""
 
-    server: str = flag(
-        "auto",
+    server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
+        [],
         SERVER,
         "auto: the Ollama at OLLAMA_HOST if it answers and has the models, else the embedded "
-        "model; embedded; or a URL",
+        "model (default); embedded; or a URL (repeatable: calls go where there is room)",
+        metavar="SERVER",
+    )
+    mutator_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
+        [], SERVER, "server for rewrites alone (repeatable)", metavar="SERVER"
+    )
+    target_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
+        [], SERVER, "server for answers alone (repeatable)", metavar="SERVER"
     )
     mutator_model: str | None = flag(
         None, SERVER, "model that rewrites (default: the target model)", parse=str
@@ -137,14 +144,20 @@ class Settings:
         at_least=1,
         at_most=10**12,
     )
-    batch_size: int = flag(
-        8,
+    batch_size: int | str = flag(
+        AUTO,
         ROLLOUT,
-        "model calls under way at once; 1 is one call at a time",
+        "model calls under way at once on each server; auto finds out what it can serve",
+        parse=batch_size,
         at_least=1,
         at_most=1024,
     )
     use_batching: bool = flag(True, ROLLOUT, "make up to --batch-size calls at once")
+    group_by_model: bool = flag(
+        False,
+        ROLLOUT,
+        "never ask a server for both models at once (done by itself where only one fits)",
+    )
 
     lr: float = flag(1e-3, ALGORITHM, "learning rate", above=0)
     gamma: float = flag(0.99, ALGORITHM, "discount", at_least=0, at_most=1)
@@ -179,9 +192,11 @@ class Settings:
     log_interval: int = flag(1, RUN, "updates between log entries", at_least=1)
 
     @property
-    def max_workers(self) -> int:
-        """Calls under way at once."""
-        return self.batch_size if self.use_batching else 1
+    def max_workers(self) -> int | None:
+        """Calls under way at once on a server; None where that is to be found out."""
+        if not self.use_batching:
+            return 1
+        return self.batch_size if isinstance(self.batch_size, int) else None
 
     def stored(self) -> dict[str, Any]:
         """What config.json keeps."""
@@ -219,17 +234,24 @@ def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) 
     if given.get("config"):
         values.update(_read_config(Path(given["config"])))
     values.update(given)
-    by_name = {item.name: item for item in fields(Settings)}
-    settings = Settings(**{name: parsed(by_name[name], value) for name, value in values.items()})
+    settings = Settings(**parsed_fields(values))
     check(settings)
     return settings
+
+
+def parsed_fields(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of settings from what a command line or a config file holds."""
+    by_name = {item.name: item for item in fields(Settings)}
+    return {name: parsed(by_name[name], value) for name, value in values.items()}
 
 
 def hints(settings: Settings) -> list[str]:
     """One line for each setting that works but is not what one would want."""
     batch, envs = settings.max_workers, settings.num_processes
-    if not settings.use_batching or batch == 1:
+    servers = max(1, len(settings.server))
+    if batch is None or batch == 1:
         return []
+    batch *= servers
     if envs < batch:
         return [
             f"hint: --num-processes {envs} is below --batch-size {batch}: "

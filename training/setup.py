@@ -77,6 +77,8 @@ def model_options(settings: Settings) -> dict[str, Any]:
     """What `open_models` takes from the settings."""
     return {
         "server": settings.server,
+        "mutator_server": settings.mutator_server,
+        "target_server": settings.target_server,
         "mutator_model": settings.mutator_model,
         "target_model": settings.target_model,
         "embedding_model": settings.embedding_model,
@@ -91,4 +93,5 @@ def model_options(settings: Settings) -> dict[str, Any]:
         "temperature_answer": settings.temperature_answer,
         "seed": settings.seed,
         "cache_file": (settings.cache or default_cache_file()) if settings.use_cache else None,
+        "group_by_model": settings.group_by_model or None,
     }

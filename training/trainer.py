@@ -34,6 +34,8 @@ class RunCounts:
     trained_transitions: int = 0
     masked_transitions: int = 0
     wall_time_s: float = 0.0
+    collect_s: float = 0.0
+    learn_s: float = 0.0
     calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
     transitions_bytes: int = 0
     returns_first: list[float] = field(default_factory=list)
@@ -141,6 +143,8 @@ class Trainer:
             "trained_transitions": counts.trained_transitions,
             "masked_transitions": counts.masked_transitions,
             "wall_time_s": round(counts.wall_time_s, 3),
+            "collect_s": round(counts.collect_s, 3),
+            "learn_s": round(counts.learn_s, 3),
             "mean_return_first": _mean_or_none(counts.returns_first),
             "mean_return_last": _mean_or_none(counts.returns_last),
         }
@@ -203,6 +207,8 @@ class Trainer:
                 writer.add_scalar(tag, value, counts.env_steps)
             progress.update_done(counts.update, self.updates, self.models.client.counts())
         counts.wall_time_s += time.monotonic() - started
+        counts.collect_s += collected - started
+        counts.learn_s += learned - collected
         self._remember()
         if counts.update % settings.save_interval == 0:
             self.save()

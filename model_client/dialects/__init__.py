@@ -8,7 +8,7 @@ from model_client.dialects.ollama import OllamaDialect
 from model_client.dialects.openai import OpenAIDialect
 from model_client.http import HttpServer
 
-__all__ = ["DIALECTS", "Dialect", "detect_dialect"]
+__all__ = ["DIALECTS", "Dialect", "OllamaDialect", "OpenAIDialect", "detect_dialect"]
 
 # Asked in this order: Ollama serves the OpenAI paths too, and its own API tells more.
 DIALECTS: tuple[Dialect, ...] = (OllamaDialect(), OpenAIDialect())

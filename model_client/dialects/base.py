@@ -13,12 +13,17 @@ class Dialect(Protocol):
     """One way of speaking to a model server."""
 
     name: str
+    tells_queue_wait: bool
+    """Whether its answers tell how long they waited for a slot."""
 
     def understood_by(self, http: HttpServer, *, timeout_s: float) -> bool:
         """Whether the server at `http` speaks this dialect."""
 
     def list_models(self, http: HttpServer) -> dict[str, str]:
         """The models the server has, each with a digest of its weights ("" where untold)."""
+
+    def count_slots(self, http: HttpServer) -> int | None:
+        """How many calls the server serves at once, where it tells."""
 
     def same_model(self, wanted: str, offered: str) -> bool:
         """Whether the name a user typed means the model the server lists."""

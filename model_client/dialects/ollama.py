@@ -16,6 +16,7 @@ class OllamaDialect:
     """`/api/chat` without streaming."""
 
     name = "ollama"
+    tells_queue_wait = True
 
     def understood_by(self, http: HttpServer, *, timeout_s: float) -> bool:
         return "version" in http.get("/api/version", timeout_s=timeout_s)
@@ -23,6 +24,9 @@ class OllamaDialect:
     def list_models(self, http: HttpServer) -> dict[str, str]:
         models = listed(http.get("/api/tags").get("models"), "name")
         return {model["name"]: str(model.get("digest", "")) for model in models}
+
+    def count_slots(self, http: HttpServer) -> int | None:
+        return None  # nothing in its API tells OLLAMA_NUM_PARALLEL
 
     def same_model(self, wanted: str, offered: str) -> bool:
         return with_tag(wanted) == with_tag(offered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from model_client.calls import Call, Reply
+from model_client.calls import Call, CallFailedError, Reply
 from model_client.dialects.base import count, listed, malformed
 from model_client.http import HttpServer
 
@@ -14,12 +14,20 @@ class OpenAIDialect:
     """`/v1/chat/completions` without streaming."""
 
     name = "openai"
+    tells_queue_wait = False
 
     def understood_by(self, http: HttpServer, *, timeout_s: float) -> bool:
         return "data" in http.get("/v1/models", timeout_s=timeout_s)
 
     def list_models(self, http: HttpServer) -> dict[str, str]:
         return {model["id"]: "" for model in listed(http.get("/v1/models").get("data"), "id")}
+
+    def count_slots(self, http: HttpServer) -> int | None:
+        try:
+            slots = count(http.get("/props").get("total_slots"))  # llama.cpp's own page
+        except CallFailedError:
+            return None
+        return slots or None
 
     def same_model(self, wanted: str, offered: str) -> bool:
         return wanted == offered

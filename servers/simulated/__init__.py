@@ -11,6 +11,7 @@
 """
 
 from servers.simulated.answers import Answer, answer_from_questions, default_answer
+from servers.simulated.child import SimulatedChild, start_simulated
 from servers.simulated.faults import Fault
 from servers.simulated.server import SimulatedServer
 from servers.simulated.stats import LoggedRequest, Stats
@@ -19,8 +20,10 @@ __all__ = [
     "Answer",
     "Fault",
     "LoggedRequest",
+    "SimulatedChild",
     "SimulatedServer",
     "Stats",
     "answer_from_questions",
     "default_answer",
+    "start_simulated",
 ]

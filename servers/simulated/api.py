@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from servers.simulated.answers import embed, tokenise
@@ -26,6 +26,9 @@ from servers.simulated.http import Connection, Request, Response
 from servers.simulated.models import EMBEDDING_LENGTH, describe, pull_progress, show, tagged
 from servers.simulated.scheduler import Scheduler
 from servers.simulated.stats import LoggedRequest, Recorder
+
+STATS_PATH = "/simulated/stats"
+"""What no Ollama has: the server's own counters, for benchmarks that run it in another process."""
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +94,7 @@ class Api:
                 "/v1/completions": GenerationRoute(OpenAIDialect(chat=False)),
                 "/v1/models": Route("GET", self._v1_models),
             }
+        self._routes[STATS_PATH] = Route("GET", self._stats)
         if total_slots is not None:
             self._routes["/props"] = Route("GET", self._props)
 
@@ -195,6 +199,12 @@ class Api:
         if "/v1/models" in self._routes and name != request.path and request.method == "GET":
             return _json(self._v1_model(self._generator.find_model(name)))
         return Response(b"404 page not found", 404, "text/plain")
+
+    async def _stats(self, body: object) -> Response:
+        stats = asdict(self._recorder.snapshot())
+        for long in ("last_requests", "queue_lengths"):
+            del stats[long]
+        return _json(stats)
 
     async def _root(self, body: object) -> Response:
         return Response(b"Ollama is running", content_type="text/plain; charset=utf-8")

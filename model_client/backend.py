@@ -1,0 +1,188 @@
+"""One server as the client sees it: what it has, how much it is given, how it fares."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from model_client.calls import Reply
+from model_client.dialects import Dialect
+from model_client.http import HttpServer
+from model_client.limits import (
+    LOAD_S,
+    MOST_AT_ONCE,
+    Limit,
+    QueueWaitLimit,
+    ThroughputLimit,
+    Ticket,
+    ToldLimit,
+)
+
+SWAPS_TO_GROUP = 3
+"""A restart makes two models load again, once each; a third load means that they take turns."""
+SWAPS_FORGOTTEN_AFTER = 200
+SWITCHES_TO_UNGROUP = 3
+
+
+@dataclass(frozen=True)
+class BackendStatus:
+    """How one server fares."""
+
+    name: str
+    url: str
+    up: bool
+    calls: int
+    in_flight: int
+    limit: int | None
+    """Calls it should be given at once, where that is found out; None where it is set."""
+    grouped: bool
+
+
+class Backend:
+    """A server that calls can be sent to. Its state belongs to the dispatcher, under its lock."""
+
+    def __init__(
+        self,
+        http: HttpServer,
+        dialect: Dialect,
+        models: Mapping[str, str],
+        *,
+        purposes: Iterable[str] | None = None,
+        slots: int | None = None,
+        group_by_model: bool | None = None,
+    ) -> None:
+        self.http = http
+        self.dialect = dialect
+        self.models = dict(models)
+        """The models it is asked for, each with what tells its weights from others."""
+        self.purposes = frozenset(purposes) if purposes is not None else None
+        self.slots = slots
+        self.in_flight: Counter[str] = Counter()
+        self.calls = 0
+        self.up = True
+        self.grouped = bool(group_by_model)
+        self._may_change_grouping = group_by_model is None
+        self._limits: dict[str, Limit] = {}
+        self._warm: set[str] = set()
+        self._current = ""
+        self._last_loaded = ""
+        self._was_loaded: set[str] = set()
+        self._swaps = 0
+        self._calls_at_last_swap = 0
+        self._switches_without_load = 0
+
+    @property
+    def name(self) -> str:
+        return urlsplit(self.http.url).netloc
+
+    def serves(self, purpose: str, model: str) -> bool:
+        return model in self.models and (self.purposes is None or purpose in self.purposes)
+
+    def also_serves(self, purpose: str, model: str, digest: str) -> None:
+        """Makes it one that is asked for `model` too."""
+        self.models[model] = digest
+        if self.purposes is not None:
+            self.purposes |= {purpose}
+
+    def free(self, model: str, max_workers: int | None) -> int:
+        """How many more calls for `model` it should be given: at most `max_workers` in all.
+
+        Without such a number, as many as its answers show that it can serve.
+        """
+        total = self.in_flight.total()
+        if self.is_cold(model):
+            # A load belongs to the call that asks for it: that one goes first, alone.
+            return 0 if self.in_flight[model] or total >= (max_workers or MOST_AT_ONCE) else 1
+        if max_workers is not None:
+            return max_workers - total
+        return self._limit(model).value - self.in_flight[model]
+
+    def is_cold(self, model: str) -> bool:
+        """Whether its next call may have to load the model."""
+        return model not in self._warm
+
+    def turn_of(self, model: str, *, current_is_wanted: bool) -> bool:
+        """Whether a call for `model` may go now, where models take turns in memory."""
+        if not self.grouped or model == self._current or not self._current:
+            return True
+        return not self.in_flight.total() and not current_is_wanted
+
+    @property
+    def current(self) -> str:
+        """The model of the last call sent."""
+        return self._current
+
+    def sent(self, model: str) -> Ticket:
+        """Notes that a call goes out."""
+        if model != self._current:
+            self._switches_without_load += 1
+        self._current = model
+        self.calls += 1
+        self.in_flight[model] += 1
+        return self._limit(model).sent(self.in_flight[model])
+
+    def answered(self, model: str, ticket: Ticket, reply: Reply, latency_s: float) -> bool:
+        """Learns from an answer; True where it has changed how calls are grouped."""
+        self.in_flight[model] -= 1
+        self._warm.add(model)
+        self._limit(model).answered(ticket, reply, latency_s)
+        return self._may_change_grouping and self._note_load(model, reply)
+
+    def failed(self, model: str) -> None:
+        """Notes that a call ended without an answer."""
+        self.in_flight[model] -= 1
+
+    def went_down(self) -> None:
+        """It is left alone until it answers a probe; what it had loaded is gone."""
+        self.up = False
+        self._warm.clear()
+        self._was_loaded.clear()
+        self._last_loaded = ""
+
+    def came_back(self, model: str) -> None:
+        """It has answered a probe with `model`."""
+        self.up = True
+        self._warm.add(model)
+
+    def status(self) -> BackendStatus:
+        limits = [limit.value for limit in self._limits.values()]
+        return BackendStatus(
+            name=self.name,
+            url=self.http.url,
+            up=self.up,
+            calls=self.calls,
+            in_flight=self.in_flight.total(),
+            limit=sum(limits) if limits else None,
+            grouped=self.grouped,
+        )
+
+    def _limit(self, model: str) -> Limit:
+        if model not in self._limits:
+            limit: Limit
+            if self.slots is not None:
+                limit = ToldLimit(self.slots)
+            elif self.dialect.tells_queue_wait:
+                limit = QueueWaitLimit()
+            else:
+                limit = ThroughputLimit()
+            self._limits[model] = limit
+        return self._limits[model]
+
+    def _note_load(self, model: str, reply: Reply) -> bool:
+        """Counts how often models take each other's place; True where grouping has changed."""
+        before = self.grouped
+        if reply.load_s > LOAD_S:
+            if model != self._last_loaded and model in self._was_loaded:
+                recent = self.calls - self._calls_at_last_swap < SWAPS_FORGOTTEN_AFTER
+                self._swaps = self._swaps + 1 if recent else 1
+                self._calls_at_last_swap = self.calls
+                self.grouped = self.grouped or self._swaps >= SWAPS_TO_GROUP
+            self._was_loaded.add(model)
+            self._last_loaded = model
+            self._switches_without_load = 0
+        elif self.grouped and self._switches_without_load > SWITCHES_TO_UNGROUP:
+            self.grouped = False
+            self._swaps = 0
+        return self.grouped != before
