@@ -60,7 +60,7 @@ class Arena:
                     raise UserError(f"{model} at {backend.http.url}: {failure.reason}")
 
     def client(self, *, group_by_model: bool | None = None) -> ModelClient:
-        """A client that remembers and knows nothing from another one, but that models are loaded."""
+        """A client that knows nothing from another one, but that the models are loaded."""
         backends = []
         for old in self.connection.backends:
             backend = Backend(

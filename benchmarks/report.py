@@ -15,7 +15,7 @@ from benchmarks.strategies import OURS
 def table(results: Sequence[Result]) -> str:
     """The results as text; speed-ups are against the first of them."""
     head = f"{'design':<24}{'batch':>6}{'time s':>9}{'calls/s':>9}{'speed-up':>9}"
-    head += f"{'slots':>7}{'median s':>9}{'p95 s':>8}{'failed':>8}"
+    head += f"{'slots':>7}{'median s':>9}{'p95 s':>8}{'at once':>8}{'failed':>7}"
     lines = [head, "-" * len(head)]
     for result in results:
         used = "–" if result.slot_utilisation is None else f"{result.slot_utilisation:.2f}"
@@ -23,7 +23,7 @@ def table(results: Sequence[Result]) -> str:
             f"{result.strategy:<24}{result.batch_size:>6}{result.seconds:>9.1f}"
             f"{result.calls_per_second:>9.1f}{speed_up(results, result):>9.2f}{used:>7}"
             f"{_seconds(result.median_latency_s):>9}{_seconds(result.p95_latency_s):>8}"
-            f"{result.failed:>8}"
+            f"{result.max_in_flight or '–':>8}{result.failed:>7}"
         )
     return "\n".join(lines)
 

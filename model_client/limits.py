@@ -26,9 +26,12 @@ STILL_FASTER = 1.5
 SPARE = 1.1
 """A little above the knee costs little; below it, slots are idle."""
 SLOWED_DOWN = 0.6
-PROBE_AFTER_WINDOWS = 8
+CLIMB_WINDOW = 20
+STEADY_WINDOW = 60
+"""Latencies vary with the length of answers: their mean over fewer calls is mostly chance."""
+PROBE_AFTER_WINDOWS = 4
 PROBE_FACTOR = 1.5
-PROBE_GAIN = 1.2
+PROBE_GAIN = 1.25
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,9 @@ class QueueWaitLimit(_Versioned):
         window = self._window
         wait_s = reply.queue_s - self._least_wait_s
         window.add(ticket.at_once, wait_s, reply.served_s, latency_s)
-        if window.count < max(3, self.value // 2):
+        # The first steps are quick, on little evidence; later ones must not follow chance.
+        enough = max(3, self.value // 2) if self._doubling else max(8, self.value)
+        if window.count < enough:
             return
         if window.waiting > TOO_MANY_WAITING:
             self._doubling = False
@@ -158,7 +163,7 @@ class ThroughputLimit(_Versioned):
             return
         window = self._window
         window.add(ticket.at_once, 0.0, 0.0, latency_s)
-        if window.count < max(16, 2 * self.value):
+        if window.count < max(CLIMB_WINDOW if self._climbing else STEADY_WINDOW, 2 * self.value):
             return
         if self._climbing:
             self._climb(window)
@@ -197,9 +202,7 @@ class ThroughputLimit(_Versioned):
         assert self._before is not None
         value, rate = self._before
         if window.rate > PROBE_GAIN * rate:
-            self._climbing = True
-            self._before = (window.at_once, window.rate)
-            self._set(self.value * 2)
+            self._settle(self.value, window.rate)
         else:
             self._settle(value, rate)
 

@@ -84,8 +84,6 @@ def open_models(
             embedding_model,
             client=client,
             num_ctx=num_ctx,
-            # A model that runs on the same cores starves if torch takes them all.
-            torch_threads=1 if connection.embedded else None,
         )
     except BaseException:
         client.close()
