@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ SWAPS_TO_GROUP = 3
 """A restart makes two models load again, once each; a third load means that they take turns."""
 SWAPS_FORGOTTEN_AFTER = 200
 SWITCHES_TO_UNGROUP = 3
+PATIENCE = 0.5
+"""Idle slots may cost this part of a swap before another model gets its turn."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,11 @@ class Backend:
         self._limits: dict[str, Limit] = {}
         self._warm: set[str] = set()
         self._current = ""
+        self._draining = False
+        self._idle_slots = 0
+        self._idle_slot_s = 0.0
+        self._looked_at = 0.0
+        self._swap_s = 0.0
         self._last_loaded = ""
         self._was_loaded: set[str] = set()
         self._swaps = 0
@@ -103,21 +111,35 @@ class Backend:
         """Whether its next call may have to load the model."""
         return model not in self._warm
 
-    def turn_of(self, model: str, *, current_is_wanted: bool) -> bool:
-        """Whether a call for `model` may go now, where models take turns in memory."""
-        if not self.grouped or model == self._current or not self._current:
-            return True
-        return not self.in_flight.total() and not current_is_wanted
+    def turn_of(self, model: str, waiting: Counter[str], max_workers: int | None) -> bool:
+        """Whether a call for `model` may go now, where models take turns in memory.
 
-    @property
-    def current(self) -> str:
-        """The model of the last call sent."""
-        return self._current
+        The one that is loaded goes on until it has nothing to do, or until the slots that it
+        leaves idle while others wait have cost a good part of what a swap costs.
+        """
+        if not self._current:
+            return True
+        self._note_idle(waiting, max_workers or self._limit(self._current).value)
+        if model == self._current:
+            return not self._draining
+        return not self.in_flight.total() and (self._draining or not waiting[self._current])
+
+    def _note_idle(self, waiting: Counter[str], at_once: int) -> None:
+        now = time.monotonic()
+        others = waiting.total() - waiting[self._current]
+        idle = min(others, at_once - self.in_flight.total())
+        if self._idle_slots > 0:
+            self._idle_slot_s += self._idle_slots * (now - self._looked_at)
+        self._idle_slots, self._looked_at = idle, now
+        if self._idle_slot_s > PATIENCE * self._swap_s * at_once:
+            self._draining = True
 
     def sent(self, model: str) -> Ticket:
         """Notes that a call goes out."""
         if model != self._current:
             self._switches_without_load += 1
+            self._draining = False
+            self._idle_slots, self._idle_slot_s = 0, 0.0
         self._current = model
         self.calls += 1
         self.in_flight[model] += 1
@@ -182,6 +204,7 @@ class Backend:
         """Counts how often models take each other's place; True where grouping has changed."""
         before = self.grouped
         if reply.load_s > LOAD_S:
+            self._swap_s += 0.2 * (reply.load_s - self._swap_s)
             if model != self._last_loaded and model in self._was_loaded:
                 recent = self.calls - self._calls_at_last_swap < SWAPS_FORGOTTEN_AFTER
                 self._swaps = self._swaps + 1 if recent else 1

@@ -8,7 +8,7 @@ import logging
 import random
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -92,12 +92,13 @@ class _Lanes:
     def pop(self, job: Job) -> None:
         heapq.heappop(self.heaps[job.lane])
 
-    def wants(self, backend: Backend, model: str) -> bool:
-        """Whether a job waits that this server could do with `model`."""
-        return any(
-            heap and lane[1] == model and backend.serves(lane[0], model)
-            for lane, heap in self.heaps.items()
-        )
+    def waiting(self, backend: Backend) -> Counter[str]:
+        """How many jobs wait that this server could do, by model."""
+        found: Counter[str] = Counter()
+        for (purpose, model, _), heap in self.heaps.items():
+            if backend.serves(purpose, model):
+                found[model] += len(heap)
+        return found
 
     def clear(self) -> list[Job]:
         jobs = [job for heap in self.heaps.values() for _, _, job in heap]
@@ -197,10 +198,14 @@ class Dispatcher:
         best, most = None, 0
         for backend in self._able(job):
             free = backend.free(job.model, job.max_workers)
-            wanted = self._lanes.wants(backend, backend.current) if backend.grouped else False
-            if free > most and backend.turn_of(job.model, current_is_wanted=wanted):
+            if free > most and self._is_its_turn(backend, job):
                 best, most = backend, free
         return best
+
+    def _is_its_turn(self, backend: Backend, job: Job) -> bool:
+        if not backend.grouped:
+            return True
+        return backend.turn_of(job.model, self._lanes.waiting(backend), job.max_workers)
 
     def _serve(self, start: _Start | None) -> None:
         """Makes one call after the other for as long as there are any to make."""

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from benchmark_batching import main
-from benchmarks.measure import least_time_s, measure
+from benchmarks.measure import Arena, measure
 from benchmarks.strategies import STRATEGIES, Workload
-from model_client.calls import Outcome, Reply
+from model_client.connect import connect
+from model_client.roles import Roles
 from model_client.session import Models
-from servers.simulated import SimulatedServer
+from servers.simulated import SimulatedServer, start_simulated
 
 
 def asked(server: SimulatedServer) -> Counter[str]:
@@ -33,26 +34,26 @@ def test_all_designs_make_the_same_calls_within_their_limit(
         with SimulatedServer(slots=4, mean_latency_s=0.005, sigma=0.5) as server:
             models = models_for(server)
             work = Workload(6, 3, 4, models.roles)
-            result = measure(name, strategy, work, models.connection, slots=4)
+            result = measure(name, strategy, work, Arena([server.url], models.connection))
             seen.append(asked(server))
             assert result.calls == 36
             assert result.failed == 0
             assert result.max_in_flight == server.stats.max_in_flight
-            assert result.max_in_flight <= (1 if name == "sequential" else 4)
-            assert result.slot_utilisation is not None
-            assert 0 < result.slot_utilisation <= 1.01
+            assert server.stats.max_in_flight <= (1 if name == "sequential" else 4)
     assert all(calls == seen[0] for calls in seen)
 
 
-def test_the_bound_is_the_slots_or_the_longest_chain() -> None:
-    def call(seconds: float) -> Outcome:
-        return Outcome(Reply("", served_s=seconds))
-
-    even = [(env, call(1.0)) for env in range(4) for _ in range(2)]
-    assert least_time_s(even, slots=2) == 4.0
-    uneven = [(0, call(5.0)), (0, call(5.0)), (1, call(1.0))]
-    assert least_time_s(uneven, slots=2) == 10.0
-    assert least_time_s([(0, Outcome(Reply("")))], slots=2) is None
+def test_utilisation_is_the_time_that_slots_were_held() -> None:
+    with start_simulated("--slots=4", "--mean-latency=0.02") as child:
+        connection = connect(child.url, mutator_model="qwen2.5:3b", target_model="llama3.2:3b")
+        arena = Arena([child.url], connection, [child], 4)
+        arena.load_models()
+        work = Workload(8, 4, 2, Roles("qwen2.5:3b", "llama3.2:3b"))
+        result = measure("own pace", STRATEGIES["own pace"], work, arena)
+        connection.close()
+    assert result.slot_utilisation is not None
+    assert result.slot_utilisation * result.seconds * 4 == pytest.approx(64 * 0.02, rel=0.01)
+    assert result.slot_utilisation < 0.5, "two calls at once cannot keep four slots busy"
 
 
 def test_the_command_compares_and_writes(

@@ -6,13 +6,14 @@ import contextlib
 import shlex
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from command_line import say_error, show_warnings
 from errors import ServerUnavailableError, UserError
+from model_client.backend import BackendStatus
 from model_client.session import Models, open_models
 from training.run_directory import CONFIG, RunDirectory, default_run_dir
 from training.settings import Settings, absolute_paths, hints
@@ -125,6 +126,8 @@ def _train(
         signal.signal(signal.SIGINT, before)
         return _stopped(error, run, saved)
     on_finished(run.path)
+    for line in _server_lines(models.client.servers(), settings):
+        print(line)
     print(
         f"{summary['env_steps']} steps in {summary['wall_time_s']:.0f} s, "
         f"{summary['model_calls']} model calls, {summary['failed_calls']} failed, "
@@ -132,6 +135,28 @@ def _train(
         f'use it:  python mutate_query.py --run {shlex.quote(str(run.path))} "your question"'
     )
     return 0
+
+
+def _server_lines(servers: Sequence[BackendStatus], settings: Settings) -> list[str]:
+    """What was found out about the servers, where there is anything to tell."""
+    lines = []
+    calls = sum(server.calls for server in servers)
+    for server in servers:
+        told = []
+        if len(servers) > 1:
+            told.append(f"{server.calls / max(1, calls):.0%} of the calls")
+            told.append("up" if server.up else "down")
+        if settings.max_workers is None and server.limit:
+            told.append(f"given {server.limit} calls at once")
+        if told:
+            lines.append(f"server {server.name}: {', '.join(told)}")
+    limit = sum(server.limit or 0 for server in servers)
+    if settings.max_workers is None and limit > settings.num_processes:
+        lines.append(
+            f"hint: the servers can take {limit} calls at once or more; --num-processes "
+            f"{2 * limit} would make the run faster"
+        )
+    return lines
 
 
 def _stopped(error: BaseException, run: RunDirectory, saved: bool) -> int:

@@ -159,6 +159,13 @@ METRICS: tuple[Metric, ...] = (
         "higher",
     ),
     Metric(
+        "Performance/concurrency_limit",
+        "Calls at once that the servers are given, found by --batch-size auto; for Ollama the sum "
+        "over its models.",
+        "Settles at the server's slots and one or two more. At --num-processes or above: more "
+        "environments would make the run faster.",
+    ),
+    Metric(
         "Performance/cache_hit_share",
         "Share of calls answered from memory: the same question, operator and settings before.",
         "Rises as questions come round again.",
@@ -173,6 +180,17 @@ METRICS: tuple[Metric, ...] = (
         "Performance/tokens_per_second",
         "Tokens that the models wrote, per second of the rollout, where the server counts them.",
         "The throughput of the server.",
+        "higher",
+    ),
+    Metric(
+        "Servers/{name}_share",
+        "Share of this rollout's calls that went to a server (several servers only).",
+        "A server that is slower gets less.",
+    ),
+    Metric(
+        "Servers/{name}_up",
+        "1 where the server answered at the end of the rollout, 0 where it is left alone.",
+        "0: start it again; it is taken back by itself.",
         "higher",
     ),
     Metric(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 
 from tqdm import tqdm
 
+from model_client.backend import BackendStatus
 from model_client.client import CallCounts
 
 RECENT_EPISODES = 200
@@ -20,7 +22,7 @@ class Progress:
     Where the output is not a terminal, a plain line for each logged update takes its place.
     """
 
-    def __init__(self, total_steps: int, done_steps: int) -> None:
+    def __init__(self, total_steps: int, done_steps: int, *, max_workers: int | None) -> None:
         self._bar = tqdm(
             total=total_steps,
             initial=done_steps,
@@ -31,6 +33,7 @@ class Progress:
             bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
             " [{elapsed}<{remaining}] {desc}",
         )
+        self._max_workers = max_workers
         self._total = total_steps
         self._done = done_steps
         self._first = done_steps
@@ -42,15 +45,19 @@ class Progress:
     def is_bar(self) -> bool:
         return not self._bar.disable
 
-    def step(self, episode_return: float | None, counts: CallCounts) -> None:
+    def step(
+        self, episode_return: float | None, counts: CallCounts, servers: Sequence[BackendStatus]
+    ) -> None:
         """One environment step has ended."""
         self._done += 1
         if episode_return is not None:
             self._recent.append(episode_return)
-        self._bar.set_description_str(self._figures(counts), refresh=False)
+        self._bar.set_description_str(self._figures(counts, servers), refresh=False)
         self._bar.update()
 
-    def update_done(self, update: int, updates: int, counts: CallCounts) -> None:
+    def update_done(
+        self, update: int, updates: int, counts: CallCounts, servers: Sequence[BackendStatus]
+    ) -> None:
         """An update has been logged."""
         if self.is_bar:
             return
@@ -59,7 +66,7 @@ class Progress:
         left = int(pace * (self._total - self._done))
         print(
             f"update {update}/{updates}  {self._done}/{self._total} steps"
-            f", {self._figures(counts)}, {left // 60}:{left % 60:02d} left",
+            f", {self._figures(counts, servers)}, {left // 60}:{left % 60:02d} left",
             file=sys.stderr,
             flush=True,
         )
@@ -67,12 +74,21 @@ class Progress:
     def close(self) -> None:
         self._bar.close()
 
-    def _figures(self, counts: CallCounts) -> str:
+    def _figures(self, counts: CallCounts, servers: Sequence[BackendStatus]) -> str:
         reward = f"{sum(self._recent) / len(self._recent):+.3f}" if self._recent else "–"
         return (
             f"reward {reward} {self._rate(counts.model_calls):.1f} calls/s "
-            f"{counts.in_flight} in flight {counts.failed_calls} failed"
+            f"{self._in_flight(servers)} in flight {counts.failed_calls} failed"
         )
+
+    def _in_flight(self, servers: Sequence[BackendStatus]) -> str:
+        """Calls under way of those that may be: a figure for each server, `down` for a dead one."""
+        shown = []
+        for server in servers:
+            limit = self._max_workers or server.limit
+            of = f"/{limit}" if limit else ""
+            shown.append(f"{server.in_flight}{of}" if server.up else "down")
+        return "+".join(shown)
 
     def _rate(self, calls: int) -> float:
         now = time.monotonic()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from environment.steps import EnvStep
+from model_client.backend import BackendStatus
 from model_client.client import CallCounts
 from ppo import RolloutStorage, UpdateStats
 
@@ -144,6 +146,22 @@ def performance_metrics(
         metrics["Performance/mean_load_s"] = (after.load_s - before.load_s) / calls
     if calls + hits:
         metrics["Performance/cache_hit_share"] = hits / (calls + hits)
+    return metrics
+
+
+def server_metrics(
+    before: Sequence[BackendStatus], after: Sequence[BackendStatus], *, found_out: bool
+) -> dict[str, float]:
+    """How the servers fared; `found_out` tells that their limits are not set by the user."""
+    metrics: dict[str, float] = {}
+    if found_out:
+        metrics["Performance/concurrency_limit"] = sum(server.limit or 0 for server in after)
+    if len(after) > 1:
+        calls = [new.calls - old.calls for old, new in zip(before, after, strict=True)]
+        for server, made in zip(after, calls, strict=True):
+            name = server.name.replace(":", "_")
+            metrics[f"Servers/{name}_share"] = made / max(1, sum(calls))
+            metrics[f"Servers/{name}_up"] = float(server.up)
     return metrics
 
 

@@ -17,7 +17,12 @@ from model_client.session import Models
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, collect_rollout
 from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
 from training.progress import Progress
-from training.rollout_log import RolloutLog, learning_metrics, performance_metrics
+from training.rollout_log import (
+    RolloutLog,
+    learning_metrics,
+    performance_metrics,
+    server_metrics,
+)
 from training.run_directory import SUMMARY, RunDirectory
 from training.settings import Settings
 from training.setup import Task
@@ -102,7 +107,11 @@ class Trainer:
         writer = SummaryWriter(
             str(self.run.tensorboard), purge_step=self.counts.env_steps + 1, flush_secs=10
         )
-        progress = Progress(self.settings.num_env_steps, self.counts.env_steps)
+        progress = Progress(
+            self.settings.num_env_steps,
+            self.counts.env_steps,
+            max_workers=self.settings.max_workers,
+        )
         try:
             while self.counts.env_steps < self.settings.num_env_steps:
                 self._one_update(writer, progress)
@@ -153,6 +162,7 @@ class Trainer:
         settings, counts = self.settings, self.counts
         started = time.monotonic()
         calls_before = self.models.client.counts()
+        servers_before = self.models.client.servers()
         left = settings.num_env_steps - counts.env_steps
         num_steps = min(settings.num_steps, ceil(left / settings.num_processes))
         if settings.use_linear_lr_decay:
@@ -166,7 +176,8 @@ class Trainer:
             log.add(step, env, result)
             if result.failed and (reason := self.models.client.why_gone()):
                 raise ServerUnavailableError(reason)
-            progress.step(result.episode_return, self.models.client.counts())
+            client = self.models.client
+            progress.step(result.episode_return, client.counts(), client.servers())
 
         collect_rollout(
             self.envs,
@@ -203,9 +214,15 @@ class Trainer:
                 collect_s=collected - started,
                 learn_s=learned - collected,
             )
+            metrics |= server_metrics(
+                servers_before,
+                self.models.client.servers(),
+                found_out=settings.max_workers is None,
+            )
             for tag, value in metrics.items():
                 writer.add_scalar(tag, value, counts.env_steps)
-            progress.update_done(counts.update, self.updates, self.models.client.counts())
+            client = self.models.client
+            progress.update_done(counts.update, self.updates, client.counts(), client.servers())
         counts.wall_time_s += time.monotonic() - started
         counts.collect_s += collected - started
         counts.learn_s += learned - collected
