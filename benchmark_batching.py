@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,13 @@ def build_parser() -> argparse.ArgumentParser:
     add("--peers", action="store_true", help="add what one would write with other libraries")
     add("--training", type=int, default=0, metavar="N", help="add a training run of N updates")
     add("--overhead", action="store_true", help="add the collector without latency, and a loop")
+    add(
+        "--after-calls",
+        type=int,
+        default=0,
+        metavar="N",
+        help="add a row for what came after the first N calls, when auto has found its limit",
+    )
     add("--slots", type=int, default=8, help="slots of a simulated server")
     add("--num-servers", type=int, default=1, help="simulated servers")
     add("--mean-latency", type=float, default=0.25, help="their seconds a call, in the mean")
@@ -72,10 +80,10 @@ def benchmark(argv: Sequence[str] | None = None) -> int:
             raise UserError(f"--{name.replace('_', '-')} must be at least 1")
     if min(args.mean_latency, args.sigma, args.load_time, args.training) < 0:
         raise UserError("times, --sigma and --training cannot be negative")
-    if min(size or 1 for size in args.batch_size) < 1 or args.num_queries < args.num_processes:
-        raise UserError(
-            "--batch-size must be at least 1, and --num-queries --num-processes or more"
-        )
+    if any(size is not None and size < 1 for size in args.batch_size):
+        raise UserError("--batch-size must be at least 1, or auto")
+    if args.num_queries < args.num_processes:
+        raise UserError("--num-queries must be --num-processes or more: a step of each")
 
     from benchmarks.report import recommendation, table, write_files
 
@@ -98,7 +106,7 @@ def _plan(
     args: argparse.Namespace, arena: Any
 ) -> Iterator[tuple[str, int | None, Callable[[], list[Any]]]]:
     """What to measure, in order: a name, a batch size, and what measures it."""
-    from benchmarks.measure import measure
+    from benchmarks.measure import measure, measure_settled
     from benchmarks.strategies import OURS, STRATEGIES, UNGROUPED, Workload
     from model_client.roles import Roles
 
@@ -115,26 +123,28 @@ def _plan(
         steps = args.num_queries // args.num_processes
         return Workload(args.num_processes, steps, batch, roles)
 
+    def design(name: str, work: Workload) -> list[Any]:
+        if args.after_calls and name == OURS:
+            return measure_settled(name, designs[name], work, arena, after=args.after_calls)
+        return [measure(name, designs[name], work, arena)]
+
     for name in names:
         for batch in args.batch_size if name != "sequential" else [1]:
-            yield name, batch, lambda n=name, b=batch: [measure(n, designs[n], work(b), arena)]
+            yield name, batch, partial(design, name, work(batch))
     for batch in args.batch_size if args.peers else []:
-        from benchmarks.peers import PEERS
+        from benchmarks.peers import PEERS, measure_peer
 
         for name, peer in PEERS.items():
-            yield name, batch, lambda p=peer, n=name, b=batch: p(n, work(b), arena)
+            yield name, batch, partial(measure_peer, name, peer, work(batch), arena)
     for batch in args.batch_size if args.training else []:
         from benchmarks.collector import training_run
 
-        yield (
-            "training run",
-            batch,
-            lambda b=batch: training_run(args.training, work(b), arena, seed=args.seed),
-        )
+        run = partial(training_run, args.training, work(batch), arena, seed=args.seed)
+        yield "training run", batch, run
     if args.overhead:
         from benchmarks.collector import overhead
 
-        yield "overhead", 8, lambda: overhead(work(8), seed=args.seed)
+        yield "overhead", 8, partial(overhead, work(8), seed=args.seed)
 
 
 @contextlib.contextmanager
@@ -142,7 +152,7 @@ def _arena(args: argparse.Namespace) -> Iterator[Any]:
     """The user's servers, or simulated ones whose slots are known, with their models loaded."""
     from benchmarks.measure import Arena
     from model_client.connect import connect
-    from servers.simulated import start_simulated
+    from servers.simulated import DEFAULT_MODELS, start_simulated
 
     with contextlib.ExitStack() as stack:
         flags = [f"--slots={args.slots}", f"--mean-latency={args.mean_latency}"]
@@ -155,7 +165,7 @@ def _arena(args: argparse.Namespace) -> Iterator[Any]:
         ]
         models = {"mutator_model": args.mutator_model, "target_model": args.target_model}
         if children:
-            models = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
+            models = dict(zip(("mutator_model", "target_model"), DEFAULT_MODELS, strict=True))
         urls = args.server or [child.url for child in children]
         connection = connect(urls, **models)
         stack.callback(connection.close)

@@ -21,7 +21,7 @@ from environment.episodes import (
 from environment.steps import ActionMask, EnvStep, Observation
 from errors import ServerUnavailableError
 from model_client.encoders import Encoder
-from model_client.flows import Encode, FlowRunner, encode_handler
+from model_client.flows import Ahead, Encode, FlowRunner, encode_handler
 from model_client.session import Models
 from objectives import Batch, Objective, Score
 from ollama_utils import CallCost, TargetAnswer
@@ -65,6 +65,8 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         self.view = EpisodeView(len(self.operators), models.encoder.dimension, max_rewrites)
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (self.view.size,), np.float32)
         self.action_space = gym.spaces.Discrete(self.view.num_actions)
+        self.look_ahead = False
+        """Whether the next question may be asked before this episode ends, in an idle slot."""
         self._index, self._num_envs = index, num_envs
         self._seed = seed
         self._episode = -1
@@ -96,7 +98,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         """The flow of a reset: the next question, asked unchanged and scored."""
         while True:
             self._episode += 1
-            self._question = self.questions[self._next_question()]
+            self._question = self._question_of(self._episode)
             state, answer = yield from opening_flow(
                 self._question.question,
                 self.models.roles,
@@ -107,6 +109,9 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
                 break
             if reason := self.models.client.why_gone():
                 raise ServerUnavailableError(reason)
+        if self.look_ahead:
+            upcoming = self._question_of(self._episode + 1)
+            yield Ahead(self.models.roles.answer_call(upcoming.question))
         self._state = state
         self._score = yield Judge(self._question, state)
         self._return = 0.0
@@ -200,12 +205,12 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
             info=info,
         )
 
-    def _next_question(self) -> int:
+    def _question_of(self, episode: int) -> Question:
         """Environments take turns through a shuffled order, so that each pass covers all."""
-        turn = self._episode * self._num_envs + self._index
+        turn = episode * self._num_envs + self._index
         epoch, position = divmod(turn, len(self.questions))
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self.questions))
-        return int(order[position])
+        return self.questions[int(order[position])]
 
     def _call_seed(self) -> int | None:
         """A seed for calls that sample; those at temperature 0 keep the run's own."""
@@ -297,6 +302,11 @@ class BatchedQueryMutationEnv:
         self._observations = np.zeros((self.num_envs, self.observation_size), np.float32)
         self._masks = np.ones((self.num_envs, self.num_actions), bool)
         self._steps_begun = [0] * self.num_envs
+
+    def look_ahead(self, wanted: bool) -> None:
+        """Lets idle slots answer the next question of each environment before it is due."""
+        for env in self.envs:
+            env.look_ahead = wanted
 
     def batch_reset(self) -> tuple[Observation, list[dict[str, Any]]]:
         """Resets all: a row of observations and an info for each."""

@@ -13,18 +13,20 @@ import numpy as np
 import requests
 import torch
 
-from benchmarks.measure import Arena, Result, timed
+from benchmarks.measure import Arena, Result, summarised, timed
 from benchmarks.strategies import OURS, Workload
 from model_client.connect import connect
 from model_client.encoders import load_encoder
 from model_client.session import Models
 from ppo import ActorCritic, RolloutStorage, collect_rollout
 from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
-from servers.simulated import start_simulated
+from servers.simulated import DEFAULT_MODELS, start_simulated
 from training.run_directory import RunDirectory
 from training.settings import Settings
 from training.setup import load_task
 from training.trainer import Trainer
+
+MUTATOR, TARGET = DEFAULT_MODELS
 
 
 def training_run(updates: int, work: Workload, arena: Arena, *, seed: int) -> list[Result]:
@@ -50,17 +52,14 @@ def training_run(updates: int, work: Workload, arena: Arena, *, seed: int) -> li
         collect_s = trainer.counts.collect_s
         run.release()
     calls = after.model_calls - before.model_calls
-    whole = Result(
-        strategy="training run",
-        batch_size=work.batch_size or "auto",
-        calls=calls,
-        failed=after.failed_calls - before.failed_calls,
+    whole = summarised(
+        "training run",
+        work,
+        calls,
         seconds=seconds,
-        calls_per_second=calls / seconds,
-        median_latency_s=None,
-        p95_latency_s=None,
+        used=used,
+        failed=after.failed_calls - before.failed_calls,
         max_in_flight=after.max_in_flight,
-        slot_utilisation=used,
     )
     rollouts = replace(
         whole,
@@ -78,16 +77,10 @@ def overhead(work: Workload, *, seed: int) -> list[Result]:
     The collector runs twice: by the second time all embeddings are in memory, and that is timed.
     """
     with start_simulated("--slots=8", "--questions=data/questions.jsonl") as child:
-        models = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
-        connection = connect(child.url, **models)
+        connection = connect(child.url, mutator_model=MUTATOR, target_model=TARGET)
         arena = Arena([child.url], connection, [child], 8)
         arena.load_models()
-        calls = [
-            make(env, step)
-            for step in range(work.num_steps)
-            for env in range(work.num_envs)
-            for make in (work.mutation, work.answer)
-        ]
+        calls = list(work.calls())
         dialect = connection.backends[0].dialect
         local = threading.local()
 
@@ -111,8 +104,8 @@ def overhead(work: Workload, *, seed: int) -> list[Result]:
         counts = client.counts()
         connection.close()
     return [
-        _plain("requests, 8 threads", len(calls), bare_s),
-        _plain(OURS + ", with policy", counts.model_calls, collect_s),
+        summarised("requests, 8 threads", work, len(calls), seconds=bare_s),
+        summarised(f"{OURS}, with policy", work, counts.model_calls, seconds=collect_s),
     ]
 
 
@@ -144,7 +137,3 @@ def _collect(models: Models, work: Workload, seed: int) -> float:
     envs.batch_reset()
     collect_rollout(envs, policy, storage, generators, gamma=0.99, gae_lambda=0.95)
     return time.monotonic() - started
-
-
-def _plain(name: str, calls: int, seconds: float) -> Result:
-    return Result(name, 8, calls, 0, seconds, calls / seconds, None, None, None, None)

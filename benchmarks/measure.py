@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.strategies import Strategy, Workload
+from benchmarks.strategies import UNGROUPED, Strategy, Workload
 from errors import UserError
 from model_client.backend import Backend
 from model_client.calls import Call
 from model_client.client import ModelClient
 from model_client.connect import Connection
 from servers.simulated import SimulatedChild
+
+WATCH_EVERY_S = 0.005
 
 
 @dataclass(frozen=True)
@@ -87,23 +90,100 @@ def timed(arena: Arena, work: Callable[[], object]) -> tuple[float, float | None
     return seconds, (arena.busy_s() - busy_before) / arena.slots / seconds
 
 
-def measure(name: str, strategy: Strategy, work: Workload, arena: Arena) -> Result:
-    """Runs a strategy with a client of its own."""
-    client = arena.client(group_by_model=False if "ungrouped" in name else None)
+class Watch:
+    """Looks at a client from time to time: calls answered, and calls under way."""
+
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
+        self._ended = threading.Event()
+        self._seen: list[tuple[float, int, int]] = []
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def between(self, first: float, last: float) -> tuple[int, float, int]:
+        """From the answer numbered `first` to `last`: answers, seconds, most calls under way."""
+        span = [seen for seen in self._seen if first <= seen[1] <= last]
+        if len(span) < 2:
+            raise UserError("too few calls for what came after the first of them")
+        calls, seconds = span[-1][1] - span[0][1], span[-1][0] - span[0][0]
+        return calls, seconds, max(in_flight for _, _, in_flight in span)
+
+    def _look(self) -> None:
+        while not self._ended.wait(WATCH_EVERY_S):
+            counts = self._client.counts()
+            self._seen.append((time.monotonic(), counts.model_calls, counts.in_flight))
+
+
+def measure_settled(
+    name: str, strategy: Strategy, work: Workload, arena: Arena, *, after: int
+) -> list[Result]:
+    """As `measure`, and once more without the first calls, in which a limit is being found.
+
+    The last tenth is left out too: there the work runs out, whatever the limit.
+    """
+    client = arena.client()
+    with Watch(client) as watch:
+        whole = measure(name, strategy, work, arena, client=client)
+    calls, seconds, at_once = watch.between(after, 0.9 * whole.calls)
+    label = f"{name}, from call {after}"
+    return [whole, summarised(label, work, calls, seconds=seconds, max_in_flight=at_once)]
+
+
+def measure(
+    name: str,
+    strategy: Strategy,
+    work: Workload,
+    arena: Arena,
+    *,
+    client: ModelClient | None = None,
+) -> Result:
+    """Runs a strategy, with a client of its own where none is given."""
+    client = client or arena.client(group_by_model=False if name == UNGROUPED else None)
     latencies: list[float] = []
     seconds, used = timed(
         arena, lambda: latencies.extend(outcome.latency_s for outcome in strategy(client, work))
     )
     counts = client.counts()
+    return summarised(
+        name,
+        work,
+        len(latencies),
+        latencies,
+        seconds=seconds,
+        used=used,
+        failed=counts.failed_calls,
+        max_in_flight=counts.max_in_flight,
+    )
+
+
+def summarised(
+    name: str,
+    work: Workload,
+    calls: int,
+    latencies: Sequence[float] = (),
+    *,
+    seconds: float,
+    used: float | None = None,
+    failed: int = 0,
+    max_in_flight: int | None = None,
+) -> Result:
+    """The result of so many calls in so many seconds."""
     return Result(
         strategy=name,
         batch_size=work.batch_size or "auto",
-        calls=len(latencies),
-        failed=counts.failed_calls,
+        calls=calls,
+        failed=failed,
         seconds=seconds,
-        calls_per_second=len(latencies) / seconds,
-        median_latency_s=float(np.median(latencies)),
-        p95_latency_s=float(np.quantile(latencies, 0.95)),
-        max_in_flight=counts.max_in_flight,
+        calls_per_second=calls / seconds,
+        median_latency_s=float(np.median(latencies)) if latencies else None,
+        p95_latency_s=float(np.quantile(latencies, 0.95)) if latencies else None,
+        max_in_flight=max_in_flight,
         slot_utilisation=used,
     )

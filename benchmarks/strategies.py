@@ -5,7 +5,7 @@ All of them make the same calls; they differ in who waits for whom.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from model_client.calls import Call, Outcome
@@ -34,6 +34,13 @@ class Workload:
     def answer(self, env: int, step: int) -> Call:
         return self.roles.answer_call(f"What is {env} times {step}?")
 
+    def calls(self) -> Iterator[Call]:
+        """All of them, one environment after the other in each step."""
+        for step in range(self.num_steps):
+            for env in range(self.num_envs):
+                yield self.mutation(env, step)
+                yield self.answer(env, step)
+
 
 Answered = list[Outcome]
 Strategy = Callable[[ModelClient, Workload], Answered]
@@ -42,10 +49,8 @@ Strategy = Callable[[ModelClient, Workload], Answered]
 def sequential(client: ModelClient, work: Workload) -> Answered:
     """One call at a time."""
     answered: Answered = []
-    for step in range(work.num_steps):
-        for env in range(work.num_envs):
-            for call in (work.mutation(env, step), work.answer(env, step)):
-                answered += client.run([call], max_workers=1)
+    for call in work.calls():
+        answered += client.run([call], max_workers=1)
     return answered
 
 

@@ -16,10 +16,10 @@ from model_client.limits import (
     MOST_AT_ONCE,
     Limit,
     QueueWaitLimit,
-    ThroughputLimit,
     Ticket,
     ToldLimit,
 )
+from model_client.throughput_limit import ThroughputLimit
 
 SWAPS_TO_GROUP = 3
 """A restart makes two models load again, once each; a third load means that they take turns."""
@@ -152,9 +152,10 @@ class Backend:
         self._limit(model).answered(ticket, reply, latency_s)
         return self._may_change_grouping and self._note_load(model, reply)
 
-    def failed(self, model: str) -> None:
+    def failed(self, model: str, ticket: Ticket) -> None:
         """Notes that a call ended without an answer."""
         self.in_flight[model] -= 1
+        self._limit(model).failed(ticket)
 
     def went_down(self) -> None:
         """It is left alone until it answers a probe; what it had loaded is gone."""

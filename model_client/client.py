@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ logger = logging.getLogger(__name__)
 REMEMBERED_ANSWERS = 50_000
 FATAL_AT_FIRST = {"connection", "timeout", "server_error", "busy", "not_found"}
 """Failures of a model's first call after which asking it again is in vain."""
+LAST: Priority = (sys.maxsize,)
+"""After every call that somebody waits for."""
 
 
 @dataclass
@@ -38,6 +41,12 @@ class CallCounts:
     """Time that calls waited for a slot, where the server tells."""
     load_s: float = 0.0
     failures_by_kind: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class _OnItsWay:
+    future: Future[Outcome]
+    job: Job
 
 
 class ModelClient:
@@ -65,7 +74,9 @@ class ModelClient:
         self._lock = threading.Lock()
         self._closed = False
         self._remembered: OrderedDict[bytes, Reply] = OrderedDict()
-        self._on_their_way: dict[bytes, Future[Outcome]] = {}
+        self._on_their_way: dict[bytes, _OnItsWay] = {}
+        self._fetched_ahead: set[bytes] = set()
+        """Calls that were made before anybody asked for them, until somebody does."""
         self._identities: dict[str, tuple[str, str]] = {}
         self._answered_models: set[str] = set()
         self._told_kinds: set[tuple[str, str]] = set()
@@ -84,14 +95,46 @@ class ModelClient:
         key = self._key(call) if call.temperature == 0 else None
         with self._lock:
             if key is not None and (reply := self._recall(key)) is not None:
-                self._counts.cache_hits += 1
-                future.set_result(Outcome(reply, cached=True))
+                used_before = key not in self._fetched_ahead
+                self._fetched_ahead.discard(key)
+                self._counts.cache_hits += used_before
+                future.set_result(Outcome(reply, cached=used_before))
                 return future
-            if key is not None and (first := self._on_their_way.get(key)) is not None:
-                first.add_done_callback(lambda done: self._share(done, future))
-                return future
-            if key is not None:
-                self._on_their_way[key] = future
+            first = self._on_their_way.get(key) if key is not None else None
+            if first is None:
+                job = self._job(call, key, future, max_workers, priority)
+            else:
+                job = first.job
+                used_before = key not in self._fetched_ahead
+                self._fetched_ahead.discard(key)
+                first.future.add_done_callback(lambda done: self._share(done, future, used_before))
+        if first is None:
+            self._dispatcher.put(job)
+        else:
+            self._dispatcher.hurry(job, priority)
+        return future
+
+    def fetch_ahead(self, call: Call, *, max_workers: int | None = 8) -> None:
+        """Makes a call that will be needed, when no other waits; its answer is remembered."""
+        if call.temperature != 0:
+            return
+        key = self._key(call)
+        with self._lock:
+            if key in self._on_their_way or self._recall(key) is not None:
+                return
+            self._fetched_ahead.add(key)
+            job = self._job(call, key, Future(), max_workers, LAST)
+        self._dispatcher.put(job)
+
+    def _job(
+        self,
+        call: Call,
+        key: bytes | None,
+        future: Future[Outcome],
+        max_workers: int | None,
+        priority: Priority,
+    ) -> Job:
+        """What makes `call` and gives `future` its outcome; noted as on its way."""
 
         def work(backend: Backend, timeout_s: float | None) -> Reply:
             path, payload = backend.dialect.chat_request(call)
@@ -99,17 +142,17 @@ class ModelClient:
             reply = backend.dialect.read_chat(body)
             return replace(reply, text=without_surrogates(reply.text))
 
-        self._dispatcher.put(
-            Job(
-                call.purpose,
-                call.model,
-                work,
-                lambda done: self._ended(call, key, future, done),
-                max_workers,
-                priority,
-            )
+        job = Job(
+            call.purpose,
+            call.model,
+            work,
+            lambda done: self._ended(call, key, future, done),
+            max_workers,
+            priority,
         )
-        return future
+        if key is not None:
+            self._on_their_way[key] = _OnItsWay(future, job)
+        return job
 
     def run(self, calls: Sequence[Call], *, max_workers: int | None = 8) -> list[Outcome]:
         """The outcomes of all `calls`, in their order."""
@@ -187,9 +230,9 @@ class ModelClient:
         if len(self._remembered) > REMEMBERED_ANSWERS:
             self._remembered.popitem(last=False)
 
-    def _share(self, done: Future[Outcome], future: Future[Outcome]) -> None:
+    def _share(self, done: Future[Outcome], future: Future[Outcome], used_before: bool) -> None:
         outcome = done.result()
-        if not outcome.failed:
+        if not outcome.failed and used_before:
             with self._lock:
                 self._counts.cache_hits += 1
             outcome = replace(outcome, cached=True, latency_s=0.0)
@@ -203,7 +246,9 @@ class ModelClient:
                 self._count(call, outcome)
             if key is not None:
                 del self._on_their_way[key]
-                if not outcome.failed:
+                if outcome.failed:
+                    self._fetched_ahead.discard(key)
+                else:
                     self._remember(key, reply)
         if key is not None and self.cache is not None and not outcome.failed:
             self.cache.put(key, call.model, reply)

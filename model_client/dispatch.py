@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from model_client.backend import Backend, BackendStatus
@@ -30,6 +30,8 @@ SUSPECT = {"connection", "timeout"}
 """Failures after which a server is left alone until it has answered a probe."""
 
 Priority = tuple[int, ...]
+Lane = tuple[str, str, int | None]
+"""Purpose, model and calls at once of the jobs that can go to the same servers."""
 CLOSED = Failure("closed", "the client was closed")
 
 
@@ -60,7 +62,7 @@ class Job:
     avoid: Backend | None = None
 
     @property
-    def lane(self) -> tuple[str, str, int | None]:
+    def lane(self) -> Lane:
         return self.purpose, self.model, self.max_workers
 
 
@@ -72,37 +74,52 @@ class _Start:
     cold: bool
 
 
-@dataclass
 class _Lanes:
     """Waiting jobs, by what a server must have to take them."""
 
-    heaps: dict[Any, list[tuple[Priority, int, Job]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    numbers: Any = field(default_factory=itertools.count)
+    def __init__(self) -> None:
+        self._heaps: dict[Lane, list[tuple[Priority, int, Job]]] = defaultdict(list)
+        self._numbers = itertools.count()
+        self._jobs: dict[Lane, set[Job]] = defaultdict(set)
 
     def push(self, job: Job) -> None:
-        heapq.heappush(self.heaps[job.lane], (job.priority, next(self.numbers), job))
+        self._jobs[job.lane].add(job)
+        heapq.heappush(self._heaps[job.lane], (job.priority, next(self._numbers), job))
+
+    def hurry(self, job: Job, priority: Priority) -> None:
+        """Moves a job forward, if it still waits; its old entry goes when it comes up."""
+        if priority < job.priority and job in self._jobs[job.lane]:
+            job.priority = priority
+            self.push(job)
 
     def heads(self) -> list[Job]:
         """The next job of each lane, the most urgent first."""
-        first = sorted((*heap[0][:2], lane) for lane, heap in self.heaps.items() if heap)
-        return [self.heaps[lane][0][2] for _, _, lane in first]
+        first = []
+        for heap in self._heaps.values():
+            while heap and (
+                heap[0][2] not in self._jobs[lane] or heap[0][0] != heap[0][2].priority
+            ):
+                heapq.heappop(heap)
+            if heap:
+                first.append((*heap[0][:2], heap[0][2]))
+        return [job for _, _, job in sorted(first, key=lambda entry: entry[:2])]
 
     def pop(self, job: Job) -> None:
-        heapq.heappop(self.heaps[job.lane])
+        heapq.heappop(self._heaps[job.lane])
+        self._jobs[job.lane].remove(job)
 
     def waiting(self, backend: Backend) -> Counter[str]:
         """How many jobs wait that this server could do, by model."""
         found: Counter[str] = Counter()
-        for (purpose, model, _), heap in self.heaps.items():
+        for (purpose, model, _), jobs in self._jobs.items():
             if backend.serves(purpose, model):
-                found[model] += len(heap)
+                found[model] += len(jobs)
         return found
 
     def clear(self) -> list[Job]:
-        jobs = [job for heap in self.heaps.values() for _, _, job in heap]
-        self.heaps.clear()
+        jobs = [job for lane in self._jobs.values() for job in lane]
+        self._heaps.clear()
+        self._jobs.clear()
         return jobs
 
 
@@ -146,6 +163,11 @@ class Dispatcher:
         if failure is not None:
             job.done(Done(None, failure, 0.0, 0))
         self._launch(starts)
+
+    def hurry(self, job: Job, priority: Priority) -> None:
+        """Gives a job that still waits the priority of somebody who waits for it too."""
+        with self._lock:
+            self._lanes.hurry(job, priority)
 
     def status(self) -> list[BackendStatus]:
         """How each server fares."""
@@ -248,15 +270,16 @@ class Dispatcher:
                 if changed:
                     self._tell_grouping(backend)
                 return Done(value, None, now - job.started, job.attempts)
-            if retry_s is not None and self._goes_elsewhere(job, backend, failure):
+            if retry_s is not None and self._goes_elsewhere(start, failure):
                 return None
             if retry_s is None or job.attempts > self.retries or self._closing.wait(retry_s):
                 with self._lock:
-                    backend.failed(job.model)
+                    backend.failed(job.model, start.ticket)
                 return Done(None, failure, time.monotonic() - job.started, job.attempts)
 
-    def _goes_elsewhere(self, job: Job, backend: Backend, failure: Failure) -> bool:
+    def _goes_elsewhere(self, start: _Start, failure: Failure) -> bool:
         """Whether another server can take the job over; one that seems dead is left alone."""
+        job, backend = start.job, start.backend
         with self._lock:
             others = [
                 other
@@ -267,7 +290,7 @@ class Dispatcher:
             # comes back could pass it round for ever.
             if not others or job.attempts > self.retries + len(self.backends):
                 return False
-            backend.failed(job.model)
+            backend.failed(job.model, start.ticket)
             job.avoid = backend
             goes_down = failure.kind in SUSPECT and backend.up
             if goes_down:

@@ -1,8 +1,7 @@
-"""How many calls a server should be given at once, found from its answers.
+"""How many calls a server should be given at once, where it tells how long they waited.
 
-A server that is full does not refuse calls, it answers late. So a limit watches how late: by the
-queue wait that Ollama's durations tell, or, where a server tells none, by whether more calls at
-once still get more answers a second.
+A server that is full does not refuse calls, it answers late. So a limit watches how late: Ollama's
+durations tell the wait for a slot. `model_client.throughput_limit` is for servers that tell none.
 """
 
 from __future__ import annotations
@@ -21,23 +20,12 @@ TOO_FEW_WAITING = 0.5
 TOO_MANY_WAITING = 1.5
 """One call waiting in the queue keeps a slot busy while the client turns round; more only wait."""
 
-STILL_FASTER = 1.5
-"""Twice the calls at once must bring so many times the answers to go on doubling."""
-SPARE = 1.1
-"""A little above the knee costs little; below it, slots are idle."""
-SLOWED_DOWN = 0.6
-CLIMB_WINDOW = 20
-STEADY_WINDOW = 60
-"""Latencies vary with the length of answers: their mean over fewer calls is mostly chance."""
-PROBE_AFTER_WINDOWS = 4
-PROBE_FACTOR = 1.5
-PROBE_GAIN = 1.25
-
 
 @dataclass(frozen=True)
 class Ticket:
-    """How a call was sent: as which of so many at once, and under which value of the limit."""
+    """How a call was sent: its number, one of how many at once, under which value of the limit."""
 
+    number: int
     at_once: int
     version: int
 
@@ -53,6 +41,9 @@ class Limit(Protocol):
     def answered(self, ticket: Ticket, reply: Reply, latency_s: float) -> None:
         """Learns from an answer."""
 
+    def failed(self, ticket: Ticket) -> None:
+        """Notes that a call ended without an answer: nothing is learned from how long it took."""
+
 
 class ToldLimit:
     """For a server that tells its slots, as llama.cpp does: those, and one call waiting."""
@@ -61,25 +52,51 @@ class ToldLimit:
         self.value = slots + 1
 
     def sent(self, at_once: int) -> Ticket:
-        return Ticket(at_once, 0)
+        return Ticket(0, at_once, 0)
 
     def answered(self, ticket: Ticket, reply: Reply, latency_s: float) -> None:
         """There is nothing to learn."""
 
+    def failed(self, ticket: Ticket) -> None:
+        """There is nothing to learn."""
 
-class _Window:
-    """Means over the calls that were sent under one value of a limit."""
+
+class LearnedLimit:
+    """What the limits that learn share: a value, and the version of it that calls are sent under.
+
+    Answers to calls that were sent under another value say nothing about this one.
+    """
+
+    def __init__(self) -> None:
+        self.value = FIRST_GUESS
+        self._version = 0
+        self._calls_sent = 0
+
+    def sent(self, at_once: int) -> Ticket:
+        self._calls_sent += 1
+        return Ticket(self._calls_sent, at_once, self._version)
+
+    def failed(self, ticket: Ticket) -> None:
+        """Nothing is counted for a call that is under way."""
+
+    def _set(self, value: float) -> None:
+        """Begins a version even where the value stays."""
+        self.value = min(max(1, round(value)), MOST_AT_ONCE)
+        self._version += 1
+
+
+class _Waits:
+    """Sums over the calls of a window, whose times tell how many of them waited."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._at_once = self._wait_s = self._served_s = self._latency_s = 0.0
+        self._at_once = self._wait_s = self._served_s = 0.0
 
-    def add(self, at_once: int, wait_s: float, served_s: float, latency_s: float) -> None:
+    def add(self, at_once: int, wait_s: float, served_s: float) -> None:
         self.count += 1
         self._at_once += at_once
         self._wait_s += wait_s
         self._served_s += served_s
-        self._latency_s += latency_s
 
     @property
     def at_once(self) -> float:
@@ -90,37 +107,15 @@ class _Window:
         """How many of the calls under way were in the queue: by Little's law, from the times."""
         return self.at_once * self._wait_s / max(self._wait_s + self._served_s, 1e-9)
 
-    @property
-    def rate(self) -> float:
-        """Answers a second while `at_once` calls are under way."""
-        return self.at_once * self.count / max(self._latency_s, 1e-9)
 
-
-class _Versioned:
-    """What the limits that learn share: a value, and a window of calls sent under it."""
-
-    def __init__(self) -> None:
-        self.value = FIRST_GUESS
-        self._version = 0
-        self._window = _Window()
-
-    def sent(self, at_once: int) -> Ticket:
-        return Ticket(at_once, self._version)
-
-    def _set(self, value: float) -> None:
-        """Begins a window even where the value stays: old answers say nothing about a new guess."""
-        self.value = min(max(1, round(value)), MOST_AT_ONCE)
-        self._version += 1
-        self._window = _Window()
-
-
-class QueueWaitLimit(_Versioned):
+class QueueWaitLimit(LearnedLimit):
     """Doubles until calls wait for a slot, then keeps about one of them waiting."""
 
     def __init__(self) -> None:
         super().__init__()
         self._doubling = True
         self._least_wait_s = float("inf")
+        self._window = _Waits()
 
     def answered(self, ticket: Ticket, reply: Reply, latency_s: float) -> None:
         # The shortest wait seen is the server's own overhead, not a queue.
@@ -129,7 +124,7 @@ class QueueWaitLimit(_Versioned):
             return
         window = self._window
         wait_s = reply.queue_s - self._least_wait_s
-        window.add(ticket.at_once, wait_s, reply.served_s, latency_s)
+        window.add(ticket.at_once, wait_s, reply.served_s)
         # The first steps are quick, on little evidence; later ones must not follow chance.
         enough = max(3, self.value // 2) if self._doubling else max(8, self.value)
         if window.count < enough:
@@ -143,72 +138,6 @@ class QueueWaitLimit(_Versioned):
             self._doubling = self._doubling and window.waiting < TOO_FEW_WAITING
             self._set(self.value)
 
-
-class ThroughputLimit(_Versioned):
-    """Doubles while that brings more answers a second, then stays; looks again from time to time.
-
-    Where twice the calls bring g times the answers, the knee is near g times the calls.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._climbing = True
-        self._before: tuple[float, float] | None = None
-        """Calls at once and answers a second of the step below, while climbing or probing."""
-        self._settled_rate = 0.0
-        self._windows = 0
-
-    def answered(self, ticket: Ticket, reply: Reply, latency_s: float) -> None:
-        if ticket.version != self._version:
-            return
-        window = self._window
-        window.add(ticket.at_once, 0.0, 0.0, latency_s)
-        if window.count < max(CLIMB_WINDOW if self._climbing else STEADY_WINDOW, 2 * self.value):
-            return
-        if self._climbing:
-            self._climb(window)
-        elif self._before is not None:
-            self._probed(window)
-        else:
-            self._watch(window)
-
-    def _climb(self, window: _Window) -> None:
-        if self._before is not None:
-            calls, rate = self._before
-            if window.rate < STILL_FASTER * rate:
-                knee = calls * max(1.0, window.rate / rate)
-                self._settle(SPARE * knee, max(rate, window.rate))
-                return
-        if window.at_once < 0.75 * self.value:  # there are no more calls to make at once
-            self._settle(self.value, window.rate)
-            return
-        self._before = (window.at_once, window.rate)
-        self._set(self.value * 2)
-
-    def _watch(self, window: _Window) -> None:
-        self._windows += 1
-        if window.rate < SLOWED_DOWN * self._settled_rate:
-            self._climbing = True
-            self._before = None
-            self._set(max(FIRST_GUESS, self.value // 4))
-        elif self._windows >= PROBE_AFTER_WINDOWS and window.at_once >= 0.75 * self.value:
-            self._before = (float(self.value), window.rate)
-            self._set(self.value * PROBE_FACTOR)
-        else:
-            self._settled_rate += 0.25 * (window.rate - self._settled_rate)
-            self._set(self.value)
-
-    def _probed(self, window: _Window) -> None:
-        assert self._before is not None
-        value, rate = self._before
-        if window.rate > PROBE_GAIN * rate:
-            self._settle(self.value, window.rate)
-        else:
-            self._settle(value, rate)
-
-    def _settle(self, value: float, rate: float) -> None:
-        self._climbing = False
-        self._before = None
-        self._settled_rate = rate
-        self._windows = 0
-        self._set(value)
+    def _set(self, value: float) -> None:
+        super()._set(value)
+        self._window = _Waits()

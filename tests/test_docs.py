@@ -27,7 +27,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     "command_line",
-    "model_client.connect",
+    "model_client.addresses",
     "model_client.dialects.ollama",
     "objectives.base",
     "objectives.facts",

@@ -94,6 +94,7 @@ class Trainer:
 
     def begin(self) -> None:
         """Asks the first question of every environment: a new run starts here."""
+        self._look_ahead()
         self.envs.batch_reset()
         self._remember()
 
@@ -167,6 +168,7 @@ class Trainer:
         num_steps = min(settings.num_steps, ceil(left / settings.num_processes))
         if settings.use_linear_lr_decay:
             self.algorithm.decay_lr(left / settings.num_env_steps)
+        self._look_ahead()
         storage = RolloutStorage(
             num_steps, settings.num_processes, self.envs.observation_size, self.envs.num_actions
         )
@@ -229,6 +231,11 @@ class Trainer:
         self._remember()
         if counts.update % settings.save_interval == 0:
             self.save()
+
+    def _look_ahead(self) -> None:
+        """While the last environments finish a rollout, idle slots work for the one after it."""
+        rollout = self.settings.num_processes * self.settings.num_steps
+        self.envs.look_ahead(self.settings.num_env_steps - self.counts.env_steps > rollout)
 
     def _remember(self) -> None:
         """Keeps what a checkpoint needs: an interruption in mid-rollout saves this state."""

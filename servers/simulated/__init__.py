@@ -13,10 +13,11 @@
 from servers.simulated.answers import Answer, answer_from_questions, default_answer
 from servers.simulated.child import SimulatedChild, start_simulated
 from servers.simulated.faults import Fault
-from servers.simulated.server import SimulatedServer
+from servers.simulated.server import DEFAULT_MODELS, SimulatedServer
 from servers.simulated.stats import LoggedRequest, Stats
 
 __all__ = [
+    "DEFAULT_MODELS",
     "Answer",
     "Fault",
     "LoggedRequest",
