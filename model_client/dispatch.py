@@ -96,13 +96,13 @@ class _Lanes:
         """The next job of each lane, the most urgent first."""
         first = []
         for heap in self._heaps.values():
-            while heap and (
-                heap[0][2] not in self._jobs[lane] or heap[0][0] != heap[0][2].priority
-            ):
+            while heap and self._is_stale(*heap[0]):
                 heapq.heappop(heap)
-            if heap:
-                first.append((*heap[0][:2], heap[0][2]))
+            first += heap[:1]
         return [job for _, _, job in sorted(first, key=lambda entry: entry[:2])]
+
+    def _is_stale(self, priority: Priority, _: int, job: Job) -> bool:
+        return job not in self._jobs[job.lane] or priority != job.priority
 
     def pop(self, job: Job) -> None:
         heapq.heappop(self._heaps[job.lane])
