@@ -20,8 +20,9 @@ from environment.episodes import (
 )
 from environment.steps import ActionMask, EnvStep, Observation
 from errors import ServerUnavailableError
+from model_client.calls import Call
 from model_client.encoders import Encoder
-from model_client.flows import Ahead, Encode, FlowRunner, encode_handler
+from model_client.flows import Encode, FlowRunner, encode_handler
 from model_client.session import Models
 from objectives import Batch, Objective, Score
 from ollama_utils import CallCost, TargetAnswer
@@ -65,8 +66,6 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         self.view = EpisodeView(len(self.operators), models.encoder.dimension, max_rewrites)
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (self.view.size,), np.float32)
         self.action_space = gym.spaces.Discrete(self.view.num_actions)
-        self.look_ahead = False
-        """Whether the next question may be asked before this episode ends, in an idle slot."""
         self._index, self._num_envs = index, num_envs
         self._seed = seed
         self._episode = -1
@@ -109,9 +108,6 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
                 break
             if reason := self.models.client.why_gone():
                 raise ServerUnavailableError(reason)
-        if self.look_ahead:
-            upcoming = self._question_of(self._episode + 1)
-            yield Ahead(self.models.roles.answer_call(upcoming.question))
         self._state = state
         self._score = yield Judge(self._question, state)
         self._return = 0.0
@@ -163,6 +159,17 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
             episode_return=None if step.failed else step.episode_return,
             info={**step.info, "next_episode": reset_info},
         )
+
+    def first_call(self, action: int) -> Call | None:
+        """The call that a step would begin with, if it needs one; nothing changes by asking."""
+        roles = self.models.roles
+        flow: Generator[Any, Any, Any]
+        if action == STOP_ACTION:
+            upcoming = self._question_of(self._episode + 1).question
+            flow = opening_flow(upcoming, roles, max_rewrites=self.view.max_rewrites)
+        else:
+            flow = rewrite_flow(self._started(), action - 1, self.operators, roles)
+        return next(flow, None)
 
     def get_state(self) -> dict[str, Any]:
         """All that makes this environment go on as it would have; plain values."""
@@ -303,11 +310,6 @@ class BatchedQueryMutationEnv:
         self._masks = np.ones((self.num_envs, self.num_actions), bool)
         self._steps_begun = [0] * self.num_envs
 
-    def look_ahead(self, wanted: bool) -> None:
-        """Lets idle slots answer the next question of each environment before it is due."""
-        for env in self.envs:
-            env.look_ahead = wanted
-
     def batch_reset(self) -> tuple[Observation, list[dict[str, Any]]]:
         """Resets all: a row of observations and an info for each."""
         results = self._runner.run([env.reset_flow() for env in self.envs])
@@ -339,6 +341,11 @@ class BatchedQueryMutationEnv:
         flow = self.envs[index].step_and_reset_flow(action)
         self._runner.start(index, flow, progress=self._steps_begun[index])
         self._steps_begun[index] += 1
+
+    def expect(self, index: int, action: int) -> None:
+        """Begins on a step that is likely to come, in a slot that would be idle."""
+        if (call := self.envs[index].first_call(action)) is not None:
+            self._runner.client.fetch_ahead(call, max_workers=self._runner.max_workers)
 
     def wait(self) -> list[tuple[int, EnvStep]]:
         """The steps that have ended since: at least one, if any is under way."""

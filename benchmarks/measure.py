@@ -12,12 +12,14 @@ import numpy as np
 from benchmarks.strategies import UNGROUPED, Strategy, Workload
 from errors import UserError
 from model_client.backend import Backend
-from model_client.calls import Call
+from model_client.calls import CallFailedError
 from model_client.client import ModelClient
 from model_client.connect import Connection
 from servers.simulated import SimulatedChild
 
 WATCH_EVERY_S = 0.005
+NUM_CTX = 2048
+LOAD_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,12 @@ class Arena:
     def load_models(self) -> None:
         """Has each model answer once on each server, while no clock runs."""
         for backend in self.connection.backends:
-            client = ModelClient([backend])
             for model in backend.models:
                 purpose = next(p for p in ("answer", "mutation") if backend.serves(p, model))
-                call = Call(purpose, model, ({"role": "user", "content": "Hello"},), max_tokens=1)
-                failure = client.run([call])[0].failure
-                if failure is not None:
-                    raise UserError(f"{model} at {backend.http.url}: {failure.reason}")
+                try:
+                    backend.ask_little(purpose, model, num_ctx=NUM_CTX, timeout_s=LOAD_TIMEOUT_S)
+                except CallFailedError as error:
+                    raise UserError(f"{model} at {backend.http.url}: {error}") from error
 
     def client(self, *, group_by_model: bool | None = None) -> ModelClient:
         """A client that knows nothing from another one, but that the models are loaded."""

@@ -43,5 +43,8 @@ class EnvGroup(Protocol):
     def start(self, index: int, action: int) -> None:
         """Begins a step of one environment."""
 
+    def expect(self, index: int, action: int) -> None:
+        """Told which step is likely to come next; what can be done before it comes may be done."""
+
     def wait(self) -> list[tuple[int, EnvStep]]:
         """The steps that have ended, with the index of their environment: at least one."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from model_client.calls import Reply
+from model_client.calls import Call, Failure, Reply
 from model_client.dialects import Dialect
 from model_client.http import HttpServer
 from model_client.limits import (
@@ -25,6 +25,10 @@ SWAPS_TO_GROUP = 3
 """A restart makes two models load again, once each; a third load means that they take turns."""
 SWAPS_FORGOTTEN_AFTER = 200
 SWITCHES_TO_UNGROUP = 3
+SUSPECT = {"connection", "timeout"}
+"""Failures of a call that make its server suspect at once."""
+FAILURES_TO_SUSPECT = 3
+"""Other failures must come in a row: the server answers, but not with answers."""
 PATIENCE = 0.5
 """Idle slots may cost this part of a swap before another model gets its turn."""
 
@@ -65,6 +69,7 @@ class Backend:
         self.in_flight: Counter[str] = Counter()
         self.calls = 0
         self.up = True
+        self._failures_in_a_row = 0
         self.grouped = bool(group_by_model)
         self._may_change_grouping = group_by_model is None
         self._limits: dict[str, Limit] = {}
@@ -148,6 +153,7 @@ class Backend:
     def answered(self, model: str, ticket: Ticket, reply: Reply, latency_s: float) -> bool:
         """Learns from an answer; True where it has changed how calls are grouped."""
         self.in_flight[model] -= 1
+        self._failures_in_a_row = 0
         self._warm.add(model)
         self._limit(model).answered(ticket, reply, latency_s)
         return self._may_change_grouping and self._note_load(model, reply)
@@ -155,7 +161,12 @@ class Backend:
     def failed(self, model: str, ticket: Ticket) -> None:
         """Notes that a call ended without an answer."""
         self.in_flight[model] -= 1
+        self._failures_in_a_row += 1
         self._limit(model).failed(ticket)
+
+    def is_suspect(self, failure: Failure) -> bool:
+        """Whether a failure is one after which it should answer a probe before it gets more."""
+        return failure.kind in SUSPECT or self._failures_in_a_row >= FAILURES_TO_SUSPECT
 
     def went_down(self) -> None:
         """It is left alone until it answers a probe; what it had loaded is gone."""
@@ -167,7 +178,19 @@ class Backend:
     def came_back(self, model: str) -> None:
         """It has answered a probe with `model`."""
         self.up = True
+        self._failures_in_a_row = 0
         self._warm.add(model)
+
+    def ask_little(self, purpose: str, model: str, *, num_ctx: int, timeout_s: float) -> None:
+        """Asks for one token, or one embedding; raises `CallFailedError` where none comes."""
+        if purpose == "embedding":
+            path, payload = self.dialect.embed_request(model, ["Hello"], num_ctx=num_ctx)
+            self.dialect.read_embeddings(self.http.post(path, payload, timeout_s=timeout_s))
+            return
+        hello = ({"role": "user", "content": "Hello"},)
+        call = Call(purpose, model, hello, max_tokens=1, num_ctx=num_ctx)
+        path, payload = self.dialect.chat_request(call)
+        self.dialect.read_chat(self.http.post(path, payload, timeout_s=timeout_s))
 
     def status(self) -> BackendStatus:
         limits = [limit.value for limit in self._limits.values()]

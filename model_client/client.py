@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import logging
 import sys
 import threading
@@ -125,6 +126,13 @@ class ModelClient:
             self._fetched_ahead.add(key)
             job = self._job(call, key, Future(), max_workers, LAST)
         self._dispatcher.put(job)
+
+    def wait_for_ahead(self) -> None:
+        """Returns when no call is on its way that nobody has asked for yet."""
+        with self._lock:
+            unasked = self._fetched_ahead & self._on_their_way.keys()
+            futures = [self._on_their_way[key].future for key in unasked]
+        concurrent.futures.wait(futures)
 
     def _job(
         self,

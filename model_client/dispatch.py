@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from model_client.backend import Backend, BackendStatus
-from model_client.calls import Call, CallFailedError, Failure, Reply
+from model_client.calls import CallFailedError, Failure, Reply
 from model_client.limits import MOST_AT_ONCE, Ticket
 
 logger = logging.getLogger(__name__)
@@ -26,8 +26,6 @@ BACKOFF_JITTER = 0.25
 RETRY_AFTER_LIMIT_S = 60.0
 PROBE_FIRST_S = 0.5
 PROBE_LIMIT_S = 15.0
-SUSPECT = {"connection", "timeout"}
-"""Failures after which a server is left alone until it has answered a probe."""
 
 Priority = tuple[int, ...]
 Lane = tuple[str, str, int | None]
@@ -292,29 +290,27 @@ class Dispatcher:
                 return False
             backend.failed(job.model, start.ticket)
             job.avoid = backend
-            goes_down = failure.kind in SUSPECT and backend.up
+            goes_down = backend.up and backend.is_suspect(failure)
             if goes_down:
                 backend.went_down()
         if goes_down:
             logger.warning("%s is left alone until it answers: %s", backend.name, failure.reason)
-            threading.Thread(target=self._probe, args=(backend, job.model), daemon=True).start()
+            threading.Thread(target=self._probe, args=(backend, job), daemon=True).start()
         return True
 
-    def _probe(self, backend: Backend, model: str) -> None:
-        """Asks for one token until one comes: a health page can be green while nothing answers."""
-        hello = ({"role": "user", "content": "Hello"},)
-        call = Call("probe", model, hello, max_tokens=1, num_ctx=self.num_ctx)
-        path, payload = backend.dialect.chat_request(call)
+    def _probe(self, backend: Backend, job: Job) -> None:
+        """Asks for a little until it comes: a health page can be green while nothing answers."""
         pause_s = PROBE_FIRST_S
         while not self._closing.wait(pause_s):
             pause_s = min(2 * pause_s, PROBE_LIMIT_S)
             try:
-                body = backend.http.post(path, payload, timeout_s=self.load_timeout_s)
-                backend.dialect.read_chat(body)
+                backend.ask_little(
+                    job.purpose, job.model, num_ctx=self.num_ctx, timeout_s=self.load_timeout_s
+                )
             except CallFailedError:
                 continue
             with self._lock:
-                backend.came_back(model)
+                backend.came_back(job.model)
                 starts = self._matched()
             logger.warning("%s answers again", backend.name)
             self._launch(starts)

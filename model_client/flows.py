@@ -28,13 +28,6 @@ class Encode:
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Ahead:
-    """A flow's notice of a call that it will make later: made when slots would be idle."""
-
-    call: Call
-
-
 class FlowRunner:
     """Advances flows as their answers arrive, with at most `max_workers` calls on a server.
 
@@ -110,9 +103,6 @@ class FlowRunner:
                 else:
                     requests[type(request)].append((key, request))
             ready = []
-            for key, request in requests.pop(Ahead, []):
-                self.client.fetch_ahead(request.call, max_workers=self.max_workers)
-                ready.append((key, None))
             for kind, asked in requests.items():
                 results = self._handlers[kind]([request for _, request in asked])
                 ready.extend((key, result) for (key, _), result in zip(asked, results, strict=True))

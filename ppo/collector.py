@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ def collect_rollout(
     *,
     gamma: float,
     gae_lambda: float,
+    more_to_come: bool = False,
     on_step: Callable[[int, int, EnvStep], None] | None = None,
 ) -> None:
     """Steps every environment `storage.num_steps` times and computes the advantages.
@@ -26,6 +28,8 @@ def collect_rollout(
     No environment waits for another before the end of the rollout. Each has a generator of its
     own, and the policy always looks at all of them at once: the bits of a row of a matrix product
     can change with the number of rows, so what is learned does not depend on who was ready when.
+    With `more_to_come`, an environment that is done is told what the policy would do next: after
+    the update it will nearly always do just that, so idle slots can begin on it.
     `on_step(step, env, result)` is told of each step as it ends, in the order of arrival.
     """
     steps_done = [0] * envs.num_envs
@@ -59,9 +63,19 @@ def collect_rollout(
                 steps_done[env] += 1
                 if steps_done[env] < storage.num_steps:
                     ready.append(env)
+                elif more_to_come:
+                    _expect_next_step(envs, policy, env, generators[env])
     _value_final_observations(policy, storage, final_observations)
     _, last_values = policy.predict(*envs.current())
     storage.compute_returns(last_values, gamma=gamma, gae_lambda=gae_lambda)
+
+
+def _expect_next_step(
+    envs: EnvGroup, policy: ActorCritic, env: int, generator: np.random.Generator
+) -> None:
+    """The next action by the policy as it is, with the draw that the environment will make."""
+    log_probs, _ = policy.predict(*envs.current())
+    envs.expect(env, sample_action(log_probs[env], copy.deepcopy(generator)))
 
 
 def _value_final_observations(

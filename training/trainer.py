@@ -94,7 +94,6 @@ class Trainer:
 
     def begin(self) -> None:
         """Asks the first question of every environment: a new run starts here."""
-        self._look_ahead()
         self.envs.batch_reset()
         self._remember()
 
@@ -120,6 +119,7 @@ class Trainer:
             progress.close()
             writer.close()
         self.save()
+        self.models.client.wait_for_ahead()  # so that a repeated run finds all it will ask for
         return self.summary()
 
     def save(self) -> None:
@@ -168,7 +168,6 @@ class Trainer:
         num_steps = min(settings.num_steps, ceil(left / settings.num_processes))
         if settings.use_linear_lr_decay:
             self.algorithm.decay_lr(left / settings.num_env_steps)
-        self._look_ahead()
         storage = RolloutStorage(
             num_steps, settings.num_processes, self.envs.observation_size, self.envs.num_actions
         )
@@ -188,6 +187,7 @@ class Trainer:
             self.generators,
             gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
+            more_to_come=left > num_steps * settings.num_processes,
             on_step=on_step,
         )
         collected = time.monotonic()
@@ -231,11 +231,6 @@ class Trainer:
         self._remember()
         if counts.update % settings.save_interval == 0:
             self.save()
-
-    def _look_ahead(self) -> None:
-        """While the last environments finish a rollout, idle slots work for the one after it."""
-        rollout = self.settings.num_processes * self.settings.num_steps
-        self.envs.look_ahead(self.settings.num_env_steps - self.counts.env_steps > rollout)
 
     def _remember(self) -> None:
         """Keeps what a checkpoint needs: an interruption in mid-rollout saves this state."""

@@ -1,0 +1,156 @@
+"""Calls go where there is room; a server that fails is left alone, probed and taken back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from model_client.calls import Call
+from model_client.client import ModelClient
+from model_client.connect import connect
+from servers.simulated import Fault, SimulatedServer
+from tests.conftest import SIMULATED_MODELS
+
+AT_ONCE = 4
+ENOUGH_S = 30.0
+"""Within this a test fails in place of hanging; nothing is measured by it."""
+
+
+@contextmanager
+def client_of(*servers: SimulatedServer, retries: int = 2) -> Iterator[ModelClient]:
+    connection = connect([server.url for server in servers], timeout_s=10, **SIMULATED_MODELS)
+    client = ModelClient(connection.backends, retries=retries)
+    for server in servers:
+        server.reset_stats()
+    yield client
+    client.close()
+    connection.close()
+
+
+def questions(count: int, *, first: int = 0) -> list[Call]:
+    return [
+        Call("answer", "llama3.2:3b", ({"role": "user", "content": f"question {n}?"},), 16)
+        for n in range(first, first + count)
+    ]
+
+
+def test_two_servers_share_the_calls_within_the_limit_of_each() -> None:
+    with (
+        SimulatedServer(mean_latency_s=0.01) as one,
+        SimulatedServer(mean_latency_s=0.01) as other,
+        client_of(one, other) as client,
+    ):
+        outcomes = client.run(questions(80), max_workers=AT_ONCE)
+        assert not any(outcome.failed for outcome in outcomes)
+        for server in (one, other):
+            assert server.stats.max_in_flight == AT_ONCE
+            assert server.stats.generation_calls >= 20
+        assert [status.calls for status in client.servers()] == [
+            one.stats.generation_calls,
+            other.stats.generation_calls,
+        ]
+
+
+def test_a_slower_server_gets_fewer_calls() -> None:
+    with (
+        SimulatedServer(mean_latency_s=0.005) as fast,
+        SimulatedServer(mean_latency_s=0.2) as slow,
+        client_of(fast, slow) as client,
+    ):
+        client.run(questions(80), max_workers=AT_ONCE)
+        assert fast.stats.generation_calls > 2 * slow.stats.generation_calls > 0
+
+
+def test_a_server_that_dies_loses_no_call_and_is_used_again_when_it_is_back() -> None:
+    with (
+        SimulatedServer(mean_latency_s=0.02) as dying,
+        SimulatedServer(mean_latency_s=0.02) as steady,
+        client_of(dying, steady) as client,
+    ):
+        futures = [client.submit(call, max_workers=AT_ONCE) for call in questions(100)]
+        futures[20].result(ENOUGH_S)
+        dying.crash()
+        outcomes = [future.result(ENOUGH_S) for future in futures]
+        assert not any(outcome.failed for outcome in outcomes)
+        asked_again = sum(outcome.attempts - 1 for outcome in outcomes)
+        assert 1 <= asked_again <= 2 * AT_ONCE, "what was under way there, or just going out"
+        arrived = dying.stats.generation_calls + steady.stats.generation_calls
+        assert arrived <= 100 + AT_ONCE, "nothing but what was under way there is served twice"
+        assert [status.up for status in client.servers()] == [False, True]
+
+        dying.restart()
+        before = dying.stats.generation_calls
+        _wait_until(lambda: client.servers()[0].up)
+        client.run(questions(20, first=100), max_workers=AT_ONCE)
+        assert dying.stats.generation_calls > before + 1, "more than the probe"
+
+
+def test_a_server_that_answers_with_errors_is_left_alone_after_three() -> None:
+    with SimulatedServer() as broken, SimulatedServer() as sound:
+        broken.set_faults(Fault("runner_crash"))
+        with client_of(broken, sound, retries=0) as client:
+            for call in questions(20):
+                assert not client.run([call], max_workers=1)[0].failed
+            chats = [r for r in broken.stats.last_requests if _says(r.body, "question")]
+            assert len(chats) == 3
+            broken.set_faults()
+            _wait_until(lambda: client.servers()[0].up)
+
+
+def test_a_bad_request_is_no_fault_of_the_server() -> None:
+    with SimulatedServer() as one, SimulatedServer() as other:
+        for server in (one, other):
+            server.set_faults(Fault("bad_request"))
+        with client_of(one, other) as client:
+            assert all(outcome.failed for outcome in client.run(questions(10)))
+            assert one.stats.generation_calls + other.stats.generation_calls == 10
+            assert all(status.up for status in client.servers())
+
+
+def test_calls_fail_when_every_server_is_gone() -> None:
+    with (
+        SimulatedServer() as one,
+        SimulatedServer() as other,
+        client_of(one, other, retries=1) as client,
+    ):
+        one.crash()
+        other.crash()
+        outcomes = client.run(questions(6), max_workers=2)
+        assert {o.failure.kind if o.failure else "" for o in outcomes} == {"connection"}
+
+
+def test_a_dead_server_is_told_once_and_so_is_its_return(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with (
+        SimulatedServer() as dying,
+        SimulatedServer() as steady,
+        client_of(dying, steady) as client,
+    ):
+        client.run(questions(10))
+        dying.crash()
+        with caplog.at_level(logging.WARNING):
+            client.run(questions(20, first=10))
+            dying.restart()
+            _wait_until(lambda: client.servers()[0].up)
+        said = [record.getMessage() for record in caplog.records]
+        assert sum("is left alone until it answers" in line for line in said) == 1
+        _wait_until(lambda: "answers again" in caplog.text)
+
+
+def _says(body: object, text: str) -> bool:
+    return text in str(body)
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    """Waits for what other threads bring about."""
+    never = threading.Event()
+    for _ in range(int(ENOUGH_S / 0.02)):
+        if condition():
+            return
+        never.wait(0.02)
+    raise AssertionError("it did not come about")
