@@ -137,12 +137,12 @@ def _plan(
         for name, peer in PEERS.items():
             yield name, batch, partial(measure_peer, name, peer, work(batch), arena)
     for batch in args.batch_size if args.training else []:
-        from benchmarks.collector import training_run
+        from benchmarks.training_run import training_run
 
         run = partial(training_run, args.training, work(batch), arena, seed=args.seed)
         yield "training run", batch, run
     if args.overhead:
-        from benchmarks.collector import overhead
+        from benchmarks.overhead import overhead
 
         yield "overhead", 8, partial(overhead, work(8), seed=args.seed)
 

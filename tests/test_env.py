@@ -284,3 +284,22 @@ def test_a_users_objective_decides_the_reward(
     env.reset(seed=1)
     _, reward, _, _, info = env.step(1)
     assert reward == len(info["answer"]) - len(info["previous_answer"])
+
+
+def test_the_first_call_of_a_step_can_be_known_before_it_is_taken(
+    server: SimulatedServer, models_for: MakeModels, make_env: MakeEnv
+) -> None:
+    models = models_for(server)
+    group = BatchedQueryMutationEnv(
+        [make_env(models, max_rewrites=2, index=i, num_envs=3) for i in range(3)]
+    )
+    group.batch_reset()
+    actions = [0, 1, 2]
+    for index, action in enumerate(actions):
+        group.expect(index, action)
+    models.client.wait_for_ahead()
+    before = server.stats.generation_calls
+    steps = group.batch_step(actions)
+    followed = sum(len(step.info["costs"]) > 1 for step in steps)
+    assert server.stats.generation_calls - before <= followed, "only answers to rewrites are left"
+    assert before == 6, "three first questions, and a call ahead for each environment"

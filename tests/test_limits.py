@@ -6,13 +6,20 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.strategies import Workload, own_pace
 from model_client.calls import Reply
+from model_client.client import ModelClient
+from model_client.connect import connect
 from model_client.limits import Limit, QueueWaitLimit, Ticket
+from model_client.roles import Roles
 from model_client.throughput_limit import ThroughputLimit
+from servers.simulated import SimulatedServer
+from tests.conftest import SIMULATED_MODELS
 
 MEAN_S = 0.25
 FOUND_AFTER = 300
@@ -21,9 +28,10 @@ FOUND_AFTER = 300
 
 @dataclass
 class Answered:
-    """One answer: when it came, and how many calls were under way just before."""
+    """One answer: when it came, its time on a slot, and how many calls were under way before."""
 
     time_s: float
+    served_s: float
     in_flight: int
 
 
@@ -38,11 +46,12 @@ class Queue:
         self._waiting: deque[tuple[float, Ticket]] = deque()
         self._served: list[tuple[float, int, float, float, Ticket]] = []
         self._number = 0
+        self._now = 0.0
 
     def drive(self, limit: Limit, answers: int, *, offered: int) -> list[Answered]:
         """Sends as many as the limit allows, of at most `offered`, until so many are answered."""
         log: list[Answered] = []
-        now = 0.0
+        now = self._now
         while len(log) < answers:
             while self._in_flight < min(limit.value, offered):
                 self._waiting.append((now, limit.sent(self._in_flight + 1)))
@@ -51,7 +60,8 @@ class Queue:
             now, _, sent, began, ticket = heapq.heappop(self._served)
             wait_s, served_s = (began - sent, now - began) if self._tells else (0.0, 0.0)
             limit.answered(ticket, Reply("", queue_s=wait_s, served_s=served_s), now - sent)
-            log.append(Answered(now, before))
+            log.append(Answered(now, now - began, before))
+        self._now = now
         return log
 
     @property
@@ -67,10 +77,10 @@ class Queue:
             heapq.heappush(self._served, (now + latency_s, self._number, sent, now, ticket))
 
 
-def share_of_best(log: list[Answered], slots: int) -> float:
-    """Answers a second over those of slots that are never idle."""
-    seconds = log[-1].time_s - log[0].time_s
-    return (len(log) - 1) / seconds / (slots / MEAN_S)
+def share_of_slots(log: list[Answered], slots: int) -> float:
+    """The time that calls held slots, over the time that there was."""
+    served_s = sum(answered.served_s for answered in log[1:])
+    return served_s / slots / (log[-1].time_s - log[0].time_s)
 
 
 KINDS: dict[str, tuple[Callable[[], Limit], bool]] = {
@@ -89,5 +99,56 @@ def test_the_slots_are_found_within_300_calls_and_no_queue_is_built(
     make, tells = KINDS[kind]
     server = Queue(slots, sigma=sigma, seed=seed, tells=tells)
     log = server.drive(make(), 1500, offered=64)[FOUND_AFTER:]
-    assert share_of_best(log, slots) >= 0.9
+    assert share_of_slots(log, slots) >= 0.9
     assert max(answered.in_flight for answered in log) <= 2 * slots + 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("before", "after"), [(8, 2), (4, 12)])
+def test_a_server_that_changes_is_followed(kind: str, before: int, after: int) -> None:
+    make, tells = KINDS[kind]
+    limit = make()
+    server = Queue(before, sigma=0.5, seed=1, tells=tells)
+    server.drive(limit, 1000, offered=64)
+    server.slots = after
+    server.drive(limit, 2000, offered=64)
+    log = server.drive(limit, 1000, offered=64)
+    assert share_of_slots(log, after) >= 0.9
+    assert max(answered.in_flight for answered in log) <= 2 * after + 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_too_few_environments_are_no_reason_to_raise_the_limit(kind: str) -> None:
+    make, tells = KINDS[kind]
+    limit = make()
+    Queue(24, sigma=0.5, seed=1, tells=tells).drive(limit, 1000, offered=6)
+    assert limit.value <= 16
+
+
+@pytest.mark.parametrize("options", [{}, {"dialects": ("openai",)}], ids=["ollama", "openai"])
+@pytest.mark.parametrize("slots", [1, 4])
+def test_on_a_real_server_the_slots_are_filled_and_no_queue_is_built(
+    slots: int, options: dict[str, Any]
+) -> None:
+    with SimulatedServer(slots=slots, mean_latency_s=0.03, sigma=0.5, **options) as server:
+        connection = connect(server.url, **SIMULATED_MODELS)
+        client = ModelClient(connection.backends)
+        roles = Roles(**SIMULATED_MODELS)
+        own_pace(client, Workload(12, 13, None, roles))
+        assert server.stats.generation_calls == 312
+        server.reset_stats()
+        own_pace(client, Workload(12, 22, None, roles))
+        client.close()
+        connection.close()
+        assert server.stats.max_served == slots
+        assert server.stats.max_in_flight <= 2 * slots + 2
+
+
+def test_slots_that_a_server_tells_are_believed() -> None:
+    with SimulatedServer(slots=3, mean_latency_s=0.01, dialects=("openai",), props=True) as server:
+        connection = connect(server.url, **SIMULATED_MODELS)
+        client = ModelClient(connection.backends)
+        own_pace(client, Workload(12, 4, None, Roles(**SIMULATED_MODELS)))
+        client.close()
+        connection.close()
+        assert server.stats.max_in_flight == 4, "all slots, and one call that waits"

@@ -219,3 +219,42 @@ def test_every_request_carries_the_pinned_options(models_for: MakeModels) -> Non
         body = server.stats.last_requests[-1].body
         assert body["options"] == {"num_predict": 7, "temperature": 0.0, "seed": 5, "num_ctx": 1024}
         assert body["stream"] is False
+
+
+def test_a_call_made_ahead_waits_for_all_others_unless_somebody_asks_for_it(
+    models_for: MakeModels,
+) -> None:
+    with SimulatedServer(slots=1, mean_latency_s=0.05) as server:
+        models = models_for(server)
+        client, ask = models.client, models.roles.answer_call
+        client.run([ask("warm up?")])
+        first = client.submit(ask("first?"), max_workers=1)
+        for text in ("later?", "wanted?", "never?"):
+            client.fetch_ahead(ask(text), max_workers=1)
+        last = client.submit(ask("last?"), max_workers=1, priority=(9,))
+        wanted = client.submit(ask("wanted?"), max_workers=1, priority=(1,))
+        assert not any(future.result().failed for future in (first, wanted, last))
+        client.wait_for_ahead()
+        asked = [request.body["messages"][0]["content"] for request in server.stats.last_requests]
+        assert asked == ["warm up?", "first?", "wanted?", "last?", "later?", "never?"]
+
+
+def test_an_answer_fetched_ahead_is_made_once_and_is_no_cache_hit_at_first(
+    models_for: MakeModels,
+) -> None:
+    with SimulatedServer() as server:
+        client, ask = models_for(server).client, models_for(server).roles.answer_call
+        client.fetch_ahead(ask("known?"))
+        client.fetch_ahead(ask("known?"))
+        client.wait_for_ahead()
+        assert [client.run([ask("known?")])[0].cached for _ in range(2)] == [False, True]
+        assert server.stats.generation_calls == 1
+        assert (client.counts().model_calls, client.counts().cache_hits) == (1, 1)
+
+
+def test_a_sampled_call_is_not_made_ahead(models_for: MakeModels) -> None:
+    with SimulatedServer() as server:
+        models = models_for(server, temperature_answer=0.8)
+        models.client.fetch_ahead(models.roles.answer_call("which?"))
+        models.client.wait_for_ahead()
+        assert server.stats.generation_calls == 0

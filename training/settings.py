@@ -248,19 +248,20 @@ def parsed_fields(values: dict[str, Any]) -> dict[str, Any]:
 def hints(settings: Settings) -> list[str]:
     """One line for each setting that works but is not what one would want."""
     batch, envs = settings.max_workers, settings.num_processes
-    servers = max(1, len(settings.server))
     if batch is None or batch == 1:
         return []
-    batch *= servers
-    if envs < batch:
+    named = {*settings.server, *settings.mutator_server, *settings.target_server}
+    at_once = batch * max(1, len(named))
+    allowed = f"the {at_once} calls at once that --batch-size {batch} allows"
+    if envs < at_once:
         return [
-            f"hint: --num-processes {envs} is below --batch-size {batch}: "
-            f"{batch - envs} of the calls at once can never be made; use {batch} to {2 * batch}"
+            f"hint: --num-processes {envs} is below {allowed}: "
+            f"{at_once - envs} of them can never be made; use {at_once} to {2 * at_once}"
         ]
-    if envs > 2 * batch:
+    if envs > 2 * at_once:
         return [
-            f"hint: --num-processes {envs} is above twice --batch-size {batch}: more environments "
-            "than slots to keep busy; rollouts get longer, not faster"
+            f"hint: --num-processes {envs} is above twice {allowed}: longer rollouts, hardly "
+            "faster, unless some answers take much longer than others"
         ]
     return []
 
