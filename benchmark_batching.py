@@ -13,11 +13,12 @@ from typing import Any
 
 from command_line import OneLineParser, exit_code, leave
 from errors import UserError
+from training.flags import AUTO
 
 
 def batch_size(text: str) -> int | None:
     """A number of calls, or None for auto."""
-    return None if text == "auto" else int(text)
+    return None if text == AUTO else int(text)
 
 
 batch_size.__name__ = "number, or auto"  # what argparse calls it in its messages
@@ -66,6 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--sigma", type=float, default=0.5, help="spread of their lognormal latencies")
     add("--max-loaded", type=int, default=3, help="models that fit into their memory together")
     add("--load-time", type=float, default=0.0, help="their seconds to load a model")
+    add("--slots-per-model", action="store_true", help="give each of their models slots of its own")
     add("--dialect", choices=["ollama", "openai"], default="ollama", help="what they speak")
     add("--seed", type=int, default=0, help="seed of their latencies")
     add("--output", type=Path, help="folder for batching.json and batching.png")
@@ -90,7 +92,7 @@ def benchmark(argv: Sequence[str] | None = None) -> int:
     results = []
     with _arena(args) as arena:
         for name, batch, run in _plan(args, arena):
-            print(f"{name}, batch size {batch or 'auto'} …", file=sys.stderr)
+            print(f"{name}, batch size {batch or AUTO} …", file=sys.stderr)
             results += run()
     print(table(results))
     if args.server and (line := recommendation(results)):
@@ -107,12 +109,12 @@ def _plan(
 ) -> Iterator[tuple[str, int | None, Callable[[], list[Any]]]]:
     """What to measure, in order: a name, a batch size, and what measures it."""
     from benchmarks.measure import measure, measure_settled
-    from benchmarks.strategies import OURS, STRATEGIES, UNGROUPED, Workload
+    from benchmarks.strategies import OURS, STRATEGIES, WITHOUT_GROUPING, Workload
     from model_client.roles import Roles
 
     designs = dict(STRATEGIES)
     if args.max_loaded == 1:
-        designs[UNGROUPED] = STRATEGIES[OURS]
+        designs |= WITHOUT_GROUPING
     names = list(designs) if args.designs is None else args.designs
     unknown = [name for name in names if name not in designs]
     if unknown:
@@ -137,10 +139,11 @@ def _plan(
         for name, peer in PEERS.items():
             yield name, batch, partial(measure_peer, name, peer, work(batch), arena)
     for batch in args.batch_size if args.training else []:
-        from benchmarks.training_run import training_run
+        from benchmarks.training_run import TRAINING, UNGROUPED_TRAINING, training_run
 
-        run = partial(training_run, args.training, work(batch), arena, seed=args.seed)
-        yield "training run", batch, run
+        for name in [TRAINING, UNGROUPED_TRAINING] if args.max_loaded == 1 else [TRAINING]:
+            run = partial(training_run, name, args.training, work(batch), arena, seed=args.seed)
+            yield name, batch, run
     if args.overhead:
         from benchmarks.overhead import overhead
 
@@ -159,6 +162,7 @@ def _arena(args: argparse.Namespace) -> Iterator[Any]:
         flags += [f"--sigma={args.sigma}", f"--seed={args.seed}", f"--load-time={args.load_time}"]
         flags += [f"--max-loaded={args.max_loaded}", f"--dialects={args.dialect}"]
         flags += ["--questions=data/questions.jsonl"]
+        flags += ["--slots-per-model"] if args.slots_per_model else []
         children = [
             stack.enter_context(start_simulated(*flags))
             for _ in range(0 if args.server else args.num_servers)
@@ -169,7 +173,8 @@ def _arena(args: argparse.Namespace) -> Iterator[Any]:
         urls = args.server or [child.url for child in children]
         connection = connect(urls, **models)
         stack.callback(connection.close)
-        arena = Arena(urls, connection, children, args.slots * len(children) or None)
+        slots = args.slots * len(children) * (len(DEFAULT_MODELS) if args.slots_per_model else 1)
+        arena = Arena(urls, connection, children, slots or None)
         arena.load_models()
         yield arena
 

@@ -1,8 +1,8 @@
 """What is said to model servers: encode queries, rewrite them, ask the target model.
 
-Each function takes a batch; its single-item twin is a batch of one. Calls run in a pool of
-`max_workers` threads that is made once and reused, results keep their order, and an item that
-fails does not disturb the others: it comes back marked, with the reason.
+Each function takes a batch; its single-item twin is a batch of one. Up to `max_workers` calls are
+under way at once on each server (None finds out how many it can serve), results keep their order,
+and an item that fails does not disturb the others: it comes back marked, with the reason.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def batch_mutate_queries(
     operators: Sequence[Operator | str] | Operator | str,
     *,
     models: Models | None = None,
-    max_workers: int = 8,
+    max_workers: int | None = 8,
 ) -> list[Mutation]:
     """The rewrites of `queries`, each by its operator (or all by one)."""
     if isinstance(operators, Operator | str):
@@ -110,7 +110,7 @@ def mutate_query(query: str, operator: Operator | str, *, models: Models | None 
 
 
 def batch_query_target_model(
-    prompts: Sequence[str], *, models: Models | None = None, max_workers: int = 8
+    prompts: Sequence[str], *, models: Models | None = None, max_workers: int | None = 8
 ) -> list[TargetAnswer]:
     """The target model's answers to `prompts`."""
     models = models or _default_models()
@@ -152,7 +152,7 @@ def answer_flow(
     return TargetAnswer(outcome.text.strip(), False, "", outcome.reply.cut, cost)
 
 
-def _run(flows: Sequence[Flow], models: Models, max_workers: int) -> list[Any]:
+def _run(flows: Sequence[Flow], models: Models, max_workers: int | None) -> list[Any]:
     handlers = {Encode: encode_handler(models.encoder.encode)}
     return FlowRunner(models.client, handlers, max_workers=max_workers).run(flows)
 

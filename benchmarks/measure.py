@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.strategies import UNGROUPED, Strategy, Workload
+from benchmarks.strategies import WITHOUT_GROUPING, Strategy, Workload
 from errors import UserError
 from model_client.backend import Backend
 from model_client.calls import CallFailedError
 from model_client.client import ModelClient
 from model_client.connect import Connection
 from servers.simulated import SimulatedChild
+from training.flags import AUTO
 
 WATCH_EVERY_S = 0.005
 NUM_CTX = 2048
@@ -146,7 +147,7 @@ def measure(
     client: ModelClient | None = None,
 ) -> Result:
     """Runs a strategy, with a client of its own where none is given."""
-    client = client or arena.client(group_by_model=False if name == UNGROUPED else None)
+    client = client or arena.client(group_by_model=False if name in WITHOUT_GROUPING else None)
     latencies: list[float] = []
     seconds, used = timed(
         arena, lambda: latencies.extend(outcome.latency_s for outcome in strategy(client, work))
@@ -178,7 +179,7 @@ def summarised(
     """The result of so many calls in so many seconds."""
     return Result(
         strategy=name,
-        batch_size=work.batch_size or "auto",
+        batch_size=work.batch_size or AUTO,
         calls=calls,
         failed=failed,
         seconds=seconds,

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.measure import Result
 from benchmarks.strategies import OURS
+from training.flags import AUTO
 
 
 def table(results: Sequence[Result]) -> str:
@@ -30,13 +31,15 @@ def table(results: Sequence[Result]) -> str:
 
 def recommendation(results: Sequence[Result]) -> str:
     """What to set on a real server: the smallest batch size within 5 % of the best of ours."""
-    ours = [r for r in results if r.strategy == OURS and isinstance(r.batch_size, int)]
-    if not ours:
+    ours = [r for r in results if r.strategy == OURS]
+    sizes = {int(r.batch_size): r.calls_per_second for r in ours if r.batch_size != AUTO}
+    if not sizes:
         return ""
-    best = max(result.calls_per_second for result in ours)
-    enough = [result for result in ours if result.calls_per_second >= 0.95 * best]
-    size = min(int(result.batch_size) for result in enough)
-    return f"recommended: --batch-size {size}; for Ollama set OLLAMA_NUM_PARALLEL={size}"
+    size = min(size for size, rate in sizes.items() if rate >= 0.95 * max(sizes.values()))
+    line = f"recommended: --batch-size {size}; for Ollama set OLLAMA_NUM_PARALLEL={size}"
+    if len(sizes) == 1:
+        line += "\n(the only size measured: --batch-size 1 2 4 8 16 compares several)"
+    return line
 
 
 def _seconds(value: float | None) -> str:

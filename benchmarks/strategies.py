@@ -5,6 +5,7 @@ All of them make the same calls; they differ in who waits for whom.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
@@ -81,6 +82,28 @@ def own_pace(client: ModelClient, work: Workload) -> Answered:
     return _joined(runner.run([_chain(work, env, steps) for env in range(work.num_envs)]))
 
 
+def first_come(client: ModelClient, work: Workload) -> Answered:
+    """Every environment at its own pace, and calls in the order in which they come up."""
+    answered: Answered = []
+    ended = threading.Semaphore(0)
+
+    def go_on(chain: Generator[Call, Outcome, Answered], outcome: Outcome | None) -> None:
+        try:
+            call = chain.send(outcome) if outcome else next(chain)
+        except StopIteration as stop:
+            answered.extend(stop.value)
+            ended.release()
+            return
+        future = client.submit(call, max_workers=work.batch_size)
+        future.add_done_callback(lambda done: go_on(chain, done.result()))
+
+    for env in range(work.num_envs):
+        go_on(_chain(work, env, range(work.num_steps)), None)
+    for _ in range(work.num_envs):
+        ended.acquire()
+    return answered
+
+
 STRATEGIES: dict[str, Strategy] = {
     "sequential": sequential,
     "chunks": chunks,
@@ -89,6 +112,9 @@ STRATEGIES: dict[str, Strategy] = {
     OURS: own_pace,
 }
 UNGROUPED = f"{OURS}, ungrouped"
+FIRST_COME = f"{OURS}, first come"
+WITHOUT_GROUPING: dict[str, Strategy] = {UNGROUPED: own_pace, FIRST_COME: first_come}
+"""For servers with room for one model: with the furthest behind first, and in order of arrival."""
 
 
 def _phases(client: ModelClient, work: Workload, *, chunk: int) -> Answered:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,22 +11,31 @@ from benchmarks.measure import Arena, Result, summarised, timed
 from benchmarks.strategies import Workload
 from model_client.encoders import load_encoder
 from model_client.session import Models
+from training.flags import AUTO
 from training.run_directory import RunDirectory
 from training.settings import Settings
 from training.setup import load_task
 from training.trainer import Trainer
 
+TRAINING = "training run"
+UNGROUPED_TRAINING = f"{TRAINING}, ungrouped"
 
-def training_run(updates: int, work: Workload, arena: Arena, *, seed: int) -> list[Result]:
-    """A run as a user starts it, from its first rollout: environments, embeddings, PPO, logs."""
+
+def training_run(
+    name: str, updates: int, work: Workload, arena: Arena, *, seed: int
+) -> list[Result]:
+    """A run as a user starts it, from its first rollout: environments, embeddings, PPO, logs.
+
+    Calls that were made ahead in vain count neither as calls nor as use of the slots.
+    """
     settings = Settings(
         num_processes=work.num_envs,
         num_steps=work.num_steps,
         num_env_steps=updates * work.num_envs * work.num_steps,
-        batch_size=work.batch_size or "auto",
+        batch_size=work.batch_size or AUTO,
         seed=seed,
     )
-    client = arena.client()
+    client = arena.client(group_by_model=False if name == UNGROUPED_TRAINING else None)
     torch.set_num_threads(1)
     models = Models(client, work.roles, load_encoder(), arena.connection)
     with tempfile.TemporaryDirectory() as folder:
@@ -38,23 +46,16 @@ def training_run(updates: int, work: Workload, arena: Arena, *, seed: int) -> li
         before = client.counts()
         seconds, used = timed(arena, trainer.train)
         after = client.counts()
-        collect_s = trainer.counts.collect_s
         run.release()
     calls = after.model_calls - before.model_calls
-    whole = summarised(
-        "training run",
+    needed = calls - client.unused_ahead()
+    result = summarised(
+        name,
         work,
-        calls,
+        needed,
         seconds=seconds,
-        used=used,
+        used=used and used * needed / calls,
         failed=after.failed_calls - before.failed_calls,
         max_in_flight=after.max_in_flight,
     )
-    rollouts = replace(
-        whole,
-        strategy="its rollouts",
-        seconds=collect_s,
-        calls_per_second=calls / collect_s,
-        slot_utilisation=None if used is None else used * seconds / collect_s,
-    )
-    return [whole, rollouts]
+    return [result]

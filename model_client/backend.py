@@ -12,8 +12,6 @@ from model_client.calls import Call, Failure, Reply
 from model_client.dialects import Dialect
 from model_client.http import HttpServer
 from model_client.limits import (
-    LOAD_S,
-    MOST_AT_ONCE,
     Limit,
     QueueWaitLimit,
     Ticket,
@@ -21,6 +19,8 @@ from model_client.limits import (
 )
 from model_client.throughput_limit import ThroughputLimit
 
+LOAD_S = 0.2
+"""A load duration that exceeds the least one of the model by this is a load."""
 SWAPS_TO_GROUP = 3
 """A restart makes two models load again, once each; a third load means that they take turns."""
 SWAPS_FORGOTTEN_AFTER = 200
@@ -43,7 +43,7 @@ class BackendStatus:
     calls: int
     in_flight: int
     limit: int | None
-    """Calls it should be given at once, where that is found out; None where it is set."""
+    """Calls it should be given at once, as found out from its answers; None before the first."""
     grouped: bool
 
 
@@ -69,6 +69,7 @@ class Backend:
         self.in_flight: Counter[str] = Counter()
         self.calls = 0
         self.up = True
+        self._up_since = 0.0
         self._failures_in_a_row = 0
         self.grouped = bool(group_by_model)
         self._may_change_grouping = group_by_model is None
@@ -80,8 +81,9 @@ class Backend:
         self._idle_slot_s = 0.0
         self._looked_at = 0.0
         self._swap_s = 0.0
+        self._least_load_s: dict[str, float] = {}
         self._last_loaded = ""
-        self._was_loaded: set[str] = set()
+        self._has_answered: set[str] = set()
         self._swaps = 0
         self._calls_at_last_swap = 0
         self._switches_without_load = 0
@@ -95,7 +97,7 @@ class Backend:
 
     def also_serves(self, purpose: str, model: str, digest: str) -> None:
         """Makes it one that is asked for `model` too."""
-        self.models[model] = digest
+        self.models.setdefault(model, digest)
         if self.purposes is not None:
             self.purposes |= {purpose}
 
@@ -104,13 +106,14 @@ class Backend:
 
         Without such a number, as many as its answers show that it can serve.
         """
-        total = self.in_flight.total()
+        if max_workers is not None:
+            room = max_workers - self.in_flight.total()
+        else:
+            room = self._limit(model).value - self._beside(model)
         if self.is_cold(model):
             # A load belongs to the call that asks for it: that one goes first, alone.
-            return 0 if self.in_flight[model] or total >= (max_workers or MOST_AT_ONCE) else 1
-        if max_workers is not None:
-            return max_workers - total
-        return self._limit(model).value - self._beside(model)
+            return 0 if self.in_flight[model] else min(room, 1)
+        return room
 
     def is_cold(self, model: str) -> bool:
         """Whether its next call may have to load the model."""
@@ -126,8 +129,12 @@ class Backend:
             return True
         self._note_idle(waiting, max_workers or self._limit(self._current).value)
         if model == self._current:
-            return not self._draining
+            return not self._draining or waiting.total() == waiting[model]
         return not self.in_flight.total() and (self._draining or not waiting[self._current])
+
+    def goes_on_with(self, model: str) -> bool:
+        """Whether `model` is the one that is loaded, and no other is due."""
+        return model == self._current and not self._draining
 
     def _note_idle(self, waiting: Counter[str], at_once: int) -> None:
         now = time.monotonic()
@@ -156,28 +163,39 @@ class Backend:
         self._failures_in_a_row = 0
         self._warm.add(model)
         self._limit(model).answered(ticket, reply, latency_s)
-        return self._may_change_grouping and self._note_load(model, reply)
+        return self._note_load(model, reply)
 
     def failed(self, model: str, ticket: Ticket) -> None:
         """Notes that a call ended without an answer."""
         self.in_flight[model] -= 1
-        self._failures_in_a_row += 1
         self._limit(model).failed(ticket)
 
-    def is_suspect(self, failure: Failure) -> bool:
-        """Whether a failure is one after which it should answer a probe before it gets more."""
+    def sent_again(self, model: str, ticket: Ticket) -> Ticket:
+        """Notes that a call that failed goes out once more, in the place that it has."""
+        self._limit(model).failed(ticket)
+        return self._limit(model).sent(self._beside(model))
+
+    def is_suspect(self, failure: Failure, sent: float) -> bool:
+        """Whether it should answer a probe before it gets more, by a failure that may pass.
+
+        What was sent before its last return says nothing about it now.
+        """
+        if sent < self._up_since:
+            return False
+        self._failures_in_a_row += 1
         return failure.kind in SUSPECT or self._failures_in_a_row >= FAILURES_TO_SUSPECT
 
     def went_down(self) -> None:
         """It is left alone until it answers a probe; what it had loaded is gone."""
         self.up = False
         self._warm.clear()
-        self._was_loaded.clear()
+        self._has_answered.clear()
         self._last_loaded = ""
 
     def came_back(self, model: str) -> None:
         """It has answered a probe with `model`."""
         self.up = True
+        self._up_since = time.monotonic()
         self._failures_in_a_row = 0
         self._warm.add(model)
 
@@ -194,13 +212,14 @@ class Backend:
 
     def status(self) -> BackendStatus:
         limits = [limit.value for limit in self._limits.values()]
+        at_once = max if self.grouped else sum
         return BackendStatus(
             name=self.name,
             url=self.http.url,
             up=self.up,
             calls=self.calls,
             in_flight=self.in_flight.total(),
-            limit=sum(limits) if limits else None,
+            limit=at_once(limits) if limits else None,
             grouped=self.grouped,
         )
 
@@ -226,18 +245,27 @@ class Backend:
 
     def _note_load(self, model: str, reply: Reply) -> bool:
         """Counts how often models take each other's place; True where grouping has changed."""
+        # Ollama tells some load time for a loaded model too: the least seen is not a load.
+        least_s = self._least_load_s.get(model, 0.0)
+        self._least_load_s[model] = min(reply.load_s, self._least_load_s.get(model, reply.load_s))
+        load_s = reply.load_s - least_s
         before = self.grouped
-        if reply.load_s > LOAD_S:
-            self._swap_s += 0.2 * (reply.load_s - self._swap_s)
-            if model != self._last_loaded and model in self._was_loaded:
+        if load_s > LOAD_S:
+            self._swap_s = self._swap_s + 0.2 * (load_s - self._swap_s) if self._swap_s else load_s
+            if model != self._last_loaded and model in self._has_answered:
                 recent = self.calls - self._calls_at_last_swap < SWAPS_FORGOTTEN_AFTER
                 self._swaps = self._swaps + 1 if recent else 1
                 self._calls_at_last_swap = self.calls
-                self.grouped = self.grouped or self._swaps >= SWAPS_TO_GROUP
-            self._was_loaded.add(model)
             self._last_loaded = model
             self._switches_without_load = 0
-        elif self.grouped and self._switches_without_load > SWITCHES_TO_UNGROUP:
+            if self._may_change_grouping and self._swaps >= SWAPS_TO_GROUP:
+                self.grouped = True
+        elif (
+            self.grouped
+            and self._may_change_grouping
+            and self._switches_without_load > SWITCHES_TO_UNGROUP
+        ):
             self.grouped = False
             self._swaps = 0
+        self._has_answered.add(model)
         return self.grouped != before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import logging
-import sys
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -13,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from model_client.backend import Backend, BackendStatus
 from model_client.calls import Call, CallFailedError, Failure, Outcome, Reply
-from model_client.dispatch import Dispatcher, Done, Job, Priority
+from model_client.dispatch import Dispatcher
+from model_client.jobs import AHEAD, Done, Job, Priority
 from servers.cache import ResponseCache, cache_key
 
 logger = logging.getLogger(__name__)
@@ -21,8 +21,6 @@ logger = logging.getLogger(__name__)
 REMEMBERED_ANSWERS = 50_000
 FATAL_AT_FIRST = {"connection", "timeout", "server_error", "busy", "not_found"}
 """Failures of a model's first call after which asking it again is in vain."""
-LAST: Priority = (sys.maxsize,)
-"""After every call that somebody waits for."""
 
 
 @dataclass
@@ -92,7 +90,7 @@ class ModelClient:
 
         With None, as many go out at once as the server shows that it can serve.
         """
-        future: Future[Outcome] = Future()
+        future = _running(Future[Outcome]())
         key = self._key(call) if call.temperature == 0 else None
         with self._lock:
             if key is not None and (reply := self._recall(key)) is not None:
@@ -124,7 +122,7 @@ class ModelClient:
             if key in self._on_their_way or self._recall(key) is not None:
                 return
             self._fetched_ahead.add(key)
-            job = self._job(call, key, Future(), max_workers, LAST)
+            job = self._job(call, key, _running(Future()), max_workers, AHEAD)
         self._dispatcher.put(job)
 
     def wait_for_ahead(self) -> None:
@@ -167,10 +165,8 @@ class ModelClient:
         futures = [self.submit(call, max_workers=max_workers) for call in calls]
         return [future.result() for future in futures]
 
-    def embed(
-        self, model: str, texts: Sequence[str], *, num_ctx: int, max_workers: int | None = 8
-    ) -> list[list[float]]:
-        """Embeddings from a server, within the same limit of calls; raises where it fails."""
+    def embed(self, model: str, texts: Sequence[str], *, num_ctx: int) -> list[list[float]]:
+        """Embeddings from a server, beside the calls that are under way; raises where it fails."""
 
         def work(backend: Backend, timeout_s: float | None) -> list[list[float]]:
             path, payload = backend.dialect.embed_request(model, texts, num_ctx=num_ctx)
@@ -179,12 +175,17 @@ class ModelClient:
             )
 
         future: Future[Done] = Future()
-        self._dispatcher.put(Job("embedding", model, work, future.set_result, max_workers))
+        self._dispatcher.put(Job("embedding", model, work, future.set_result, beside_limit=True))
         done = future.result()
         if done.failure is not None:
             raise CallFailedError(done.failure.kind, done.failure.reason, retryable=False)
         vectors: list[list[float]] = done.value
         return vectors
+
+    def unused_ahead(self) -> int:
+        """How many calls were made ahead that nobody has asked for."""
+        with self._lock:
+            return len(self._fetched_ahead)
 
     def counts(self) -> CallCounts:
         """A copy of the counts so far."""
@@ -252,6 +253,9 @@ class ModelClient:
         with self._lock:
             if done.attempts:
                 self._count(call, outcome)
+            elif done.failure is not None:
+                self._failures_in_a_row += 1
+                self._last_failure = done.failure.reason
             if key is not None:
                 del self._on_their_way[key]
                 if outcome.failed:
@@ -301,6 +305,12 @@ class ModelClient:
                 call.purpose,
                 failure.reason,
             )
+
+
+def _running(future: Future[Outcome]) -> Future[Outcome]:
+    """The future as one that cannot be cancelled: others may wait for the same answer."""
+    future.set_running_or_notify_cancel()
+    return future
 
 
 def without_surrogates(text: str) -> str:

@@ -246,6 +246,12 @@ def _backend(offer: _Offer, chosen: dict[str, str], group_by_model: bool | None)
         for purpose in sorted(offer.purposes)
         if offer.find(chosen[purpose])
     }
+    if not models:
+        wanted = " nor ".join(dict.fromkeys(chosen[purpose] for purpose in sorted(offer.purposes)))
+        raise UserError(
+            f"{offer.where} has no model {wanted}: leave it out, or "
+            f"{offer.dialect.missing_model_hint(chosen['answer'])}"
+        )
     return Backend(
         offer.http,
         offer.dialect,

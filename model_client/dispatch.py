@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import logging
 import random
 import threading
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from model_client.backend import Backend, BackendStatus
 from model_client.calls import CallFailedError, Failure, Reply
+from model_client.jobs import Done, Job, Lanes, Priority
 from model_client.limits import MOST_AT_ONCE, Ticket
 
 logger = logging.getLogger(__name__)
@@ -27,41 +24,7 @@ RETRY_AFTER_LIMIT_S = 60.0
 PROBE_FIRST_S = 0.5
 PROBE_LIMIT_S = 15.0
 
-Priority = tuple[int, ...]
-Lane = tuple[str, str, int | None]
-"""Purpose, model and calls at once of the jobs that can go to the same servers."""
 CLOSED = Failure("closed", "the client was closed")
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a job ended: what its work gave, or why not."""
-
-    value: Any
-    failure: Failure | None
-    latency_s: float
-    attempts: int
-
-
-@dataclass(eq=False)
-class Job:
-    """Something to ask of a server; of two that wait, the lesser priority goes first."""
-
-    purpose: str
-    model: str
-    work: Callable[[Backend, float | None], Any]
-    """One attempt on a server, within seconds where they are given; raises `CallFailedError`."""
-    done: Callable[[Done], None]
-    max_workers: int | None = None
-    """Calls under way on a server for this job to join them; None leaves it to the server."""
-    priority: Priority = ()
-    attempts: int = 0
-    started: float | None = None
-    avoid: Backend | None = None
-
-    @property
-    def lane(self) -> Lane:
-        return self.purpose, self.model, self.max_workers
 
 
 @dataclass
@@ -70,55 +33,7 @@ class _Start:
     backend: Backend
     ticket: Ticket
     cold: bool
-
-
-class _Lanes:
-    """Waiting jobs, by what a server must have to take them."""
-
-    def __init__(self) -> None:
-        self._heaps: dict[Lane, list[tuple[Priority, int, Job]]] = defaultdict(list)
-        self._numbers = itertools.count()
-        self._jobs: dict[Lane, set[Job]] = defaultdict(set)
-
-    def push(self, job: Job) -> None:
-        self._jobs[job.lane].add(job)
-        heapq.heappush(self._heaps[job.lane], (job.priority, next(self._numbers), job))
-
-    def hurry(self, job: Job, priority: Priority) -> None:
-        """Moves a job forward, if it still waits; its old entry goes when it comes up."""
-        if priority < job.priority and job in self._jobs[job.lane]:
-            job.priority = priority
-            self.push(job)
-
-    def heads(self) -> list[Job]:
-        """The next job of each lane, the most urgent first."""
-        first = []
-        for heap in self._heaps.values():
-            while heap and self._is_stale(*heap[0]):
-                heapq.heappop(heap)
-            first += heap[:1]
-        return [job for _, _, job in sorted(first, key=lambda entry: entry[:2])]
-
-    def _is_stale(self, priority: Priority, _: int, job: Job) -> bool:
-        return job not in self._jobs[job.lane] or priority != job.priority
-
-    def pop(self, job: Job) -> None:
-        heapq.heappop(self._heaps[job.lane])
-        self._jobs[job.lane].remove(job)
-
-    def waiting(self, backend: Backend) -> Counter[str]:
-        """How many jobs wait that this server could do, by model."""
-        found: Counter[str] = Counter()
-        for (purpose, model, _), jobs in self._jobs.items():
-            if backend.serves(purpose, model):
-                found[model] += len(jobs)
-        return found
-
-    def clear(self) -> list[Job]:
-        jobs = [job for lane in self._jobs.values() for job in lane]
-        self._heaps.clear()
-        self._jobs.clear()
-        return jobs
+    sent: float = 0.0
 
 
 class Dispatcher:
@@ -139,7 +54,7 @@ class Dispatcher:
         self.max_in_flight = 0
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._lanes = _Lanes()
+        self._lanes = Lanes()
         self._threads = ThreadPoolExecutor(MOST_AT_ONCE, "model-call")
 
     @property
@@ -159,7 +74,7 @@ class Dispatcher:
                 self._lanes.push(job)
             starts = self._matched()
         if failure is not None:
-            job.done(Done(None, failure, 0.0, 0))
+            self._end(job, Done(None, failure, 0.0, 0))
         self._launch(starts)
 
     def hurry(self, job: Job, priority: Priority) -> None:
@@ -178,8 +93,8 @@ class Dispatcher:
         with self._lock:
             waiting = self._lanes.clear()
         for job in waiting:
-            job.done(Done(None, CLOSED, 0.0, job.attempts))
-        self._threads.shutdown(wait=False, cancel_futures=True)
+            self._end(job, Done(None, CLOSED, 0.0, job.attempts))
+        self._threads.shutdown(wait=False)
 
     def _in_flight(self) -> int:
         return sum(backend.in_flight.total() for backend in self.backends)
@@ -189,7 +104,7 @@ class Dispatcher:
             try:
                 self._threads.submit(self._serve, start)
             except RuntimeError:  # closed in the meantime
-                start.job.done(Done(None, CLOSED, 0.0, start.job.attempts))
+                self._end(start.job, Done(None, CLOSED, 0.0, start.job.attempts))
 
     def _matched(self) -> list[_Start]:
         """Pairs waiting jobs with servers that have room, until one or the other runs out."""
@@ -209,22 +124,30 @@ class Dispatcher:
         return starts
 
     def _able(self, job: Job) -> list[Backend]:
-        """The servers that are up and have the model; the one that just failed it only if alone."""
-        able = [b for b in self.backends if b.up and b.serves(job.purpose, job.model)]
-        return [b for b in able if b is not job.avoid] or able
+        """The servers that have the model and are up; if all are down, they are asked all the same:
+        a call that fails says why, one that waits says nothing.
+        """
+        serving = [b for b in self.backends if b.serves(job.purpose, job.model)]
+        return [b for b in serving if b.up] or serving
 
     def _best(self, job: Job) -> Backend | None:
-        """The server with the most room for the job, if any has some."""
-        best, most = None, 0
+        """The server to send the job to, if any has room: one that has not failed it, else the one
+        that has failed it least, with the most room.
+        """
+        best, rank = None, (0, 0)
         for backend in self._able(job):
-            free = backend.free(job.model, job.max_workers)
-            if free > most and self._is_its_turn(backend, job):
-                best, most = backend, free
+            free = 1 if job.beside_limit else backend.free(job.model, job.max_workers)
+            if free > 0 and self._is_its_turn(backend, job):
+                own = (-job.failed_on[backend], free)
+                if best is None or own > rank:
+                    best, rank = backend, own
         return best
 
     def _is_its_turn(self, backend: Backend, job: Job) -> bool:
         if not backend.grouped:
             return True
+        if job.is_ahead:
+            return backend.goes_on_with(job.model)
         return backend.turn_of(job.model, self._lanes.waiting(backend), job.max_workers)
 
     def _serve(self, start: _Start | None) -> None:
@@ -238,76 +161,94 @@ class Dispatcher:
                 elif done is None:
                     done = Done(None, CLOSED, 0.0, job.attempts)
                 starts = self._matched()
-            if done is not None:
-                job.done(done)
-            start = starts[0] if starts else None
             self._launch(starts[1:])
+            if done is not None:
+                self._end(job, done)
+            start = starts[0] if starts else None
+
+    def _end(self, job: Job, done: Done) -> None:
+        try:
+            job.done(done)
+        except Exception:  # whoever is told may fail; the thread has other calls to make
+            logger.exception("unexpected error after a model call")
 
     def _attempt_until_done(self, start: _Start) -> Done | None:
         """How the job ended; None where it is to be tried on another server."""
         job, backend = start.job, start.backend
         job.started = job.started or time.monotonic()
         while True:
+            if self._closing.is_set():
+                return self._failed(start, CLOSED)
             job.attempts += 1
-            sent = time.monotonic()
-            failure: Failure
+            start.sent = time.monotonic()
             try:
                 value = job.work(backend, self.load_timeout_s if start.cold else None)
             except CallFailedError as error:
-                failure, retry_s = error.failure, None
-                if error.retryable and not self._closing.is_set():
-                    retry_s = backoff_s(job.attempts, error.retry_after_s)
+                if not error.retryable:
+                    return self._failed(start, error.failure)
+                failure = error.failure
+                pause_s = backoff_s(job.failed_on[backend] + 1, error.retry_after_s)
             except Exception as error:  # a bug in a dialect must not leave its caller waiting
-                failure, retry_s = Failure("bug", f"{type(error).__name__}: {error}"), None
                 logger.exception("unexpected error in a model call")
+                return self._failed(start, Failure("bug", f"{type(error).__name__}: {error}"))
             else:
                 now = time.monotonic()
                 reply = value if isinstance(value, Reply) else Reply("")
                 with self._lock:
-                    changed = backend.answered(job.model, start.ticket, reply, now - sent)
+                    changed = backend.answered(job.model, start.ticket, reply, now - start.sent)
                 if changed:
                     self._tell_grouping(backend)
                 return Done(value, None, now - job.started, job.attempts)
-            if retry_s is not None and self._goes_elsewhere(start, failure):
-                return None
-            if retry_s is None or job.attempts > self.retries or self._closing.wait(retry_s):
-                with self._lock:
+            job.failed_on[backend] += 1
+            others = self._others(start, failure)
+            if not others and job.failed_on[backend] > self.retries:
+                return self._failed(start, failure)
+            if others and min(job.failed_on[b] for b in (*others, backend)) > self.retries:
+                return self._failed(start, failure)
+            fresh = any(job.failed_on[other] < job.failed_on[backend] for other in others)
+            if not fresh:
+                self._closing.wait(pause_s)
+            with self._lock:
+                if others:
                     backend.failed(job.model, start.ticket)
-                return Done(None, failure, time.monotonic() - job.started, job.attempts)
+                    return None
+                # It waits with its place: on the only server, retries add no load.
+                start.ticket = backend.sent_again(job.model, start.ticket)
 
-    def _goes_elsewhere(self, start: _Start, failure: Failure) -> bool:
-        """Whether another server can take the job over; one that seems dead is left alone."""
+    def _failed(self, start: _Start, failure: Failure) -> Done:
+        with self._lock:
+            start.backend.failed(start.job.model, start.ticket)
+        since = start.job.started or start.sent
+        return Done(None, failure, time.monotonic() - since, start.job.attempts)
+
+    def _others(self, start: _Start, failure: Failure) -> list[Backend]:
+        """The servers that can take a job over; if there are any, one that seems dead is left."""
         job, backend = start.job, start.backend
         with self._lock:
-            others = [
-                other
-                for other in self.backends
-                if other is not backend and other.up and other.serves(job.purpose, job.model)
-            ]
-            # Each server may fail a call once more than --retries, or one that is up, dies and
-            # comes back could pass it round for ever.
-            if not others or job.attempts > self.retries + len(self.backends):
-                return False
-            backend.failed(job.model, start.ticket)
-            job.avoid = backend
-            goes_down = backend.up and backend.is_suspect(failure)
+            others = [b for b in self._able(job) if b is not backend and b.up]
+            suspect = backend.is_suspect(failure, start.sent)
+            goes_down = bool(others) and backend.up and suspect
             if goes_down:
                 backend.went_down()
         if goes_down:
             logger.warning("%s is left alone until it answers: %s", backend.name, failure.reason)
             threading.Thread(target=self._probe, args=(backend, job), daemon=True).start()
-        return True
+        return others
 
     def _probe(self, backend: Backend, job: Job) -> None:
         """Asks for a little until it comes: a health page can be green while nothing answers."""
-        pause_s = PROBE_FIRST_S
+        pause_s, timeout_s = PROBE_FIRST_S, backend.http.timeout_s
         while not self._closing.wait(pause_s):
-            pause_s = min(2 * pause_s, PROBE_LIMIT_S)
             try:
                 backend.ask_little(
-                    job.purpose, job.model, num_ctx=self.num_ctx, timeout_s=self.load_timeout_s
+                    job.purpose, job.model, num_ctx=self.num_ctx, timeout_s=timeout_s
                 )
             except CallFailedError:
+                pause_s = min(2 * pause_s, PROBE_LIMIT_S)
+                timeout_s = min(2 * timeout_s, max(timeout_s, self.load_timeout_s))
+                continue
+            except Exception:
+                logger.exception("unexpected error when probing %s", backend.name)
                 continue
             with self._lock:
                 backend.came_back(job.model)

@@ -29,6 +29,7 @@ BATCH_ROWS = 16
 LENGTH_STEP = 8
 SHORTEST = 16
 """Shorter rows are multiplied by another kernel when alone, with other last bits."""
+TRIED_LENGTHS = (3, 20, 120)
 MAX_TOKENS = 512
 HUB_TIMEOUT_S = 5.0
 
@@ -103,9 +104,13 @@ class SentenceTransformerEmbedder:
         transformers.utils.logging.set_verbosity_error()
         torch.set_num_threads(torch_threads)
         self._model: Any = SentenceTransformer(path).eval()
-        self._limit = int(self._model.get_max_seq_length() or MAX_TOKENS)
+        limit = self._model.get_max_seq_length() or MAX_TOKENS
+        self._limit = int(min(limit, MAX_TOKENS))  # a model without a limit says infinity
         self.dimension = int(self._model.get_embedding_dimension())
-        self.exact_in_batches = self._same_bits_in_company()
+        # What has no tokenizer of the usual kind, or wants a prompt, is left to the library.
+        self._pads = callable(getattr(self._model, "tokenizer", None))
+        self._pads = self._pads and not self._model.default_prompt_name
+        self.exact_in_batches = self._pads and self._same_bits_in_company()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Texts of similar length go together, padded to a length that is each text's own.
@@ -114,6 +119,9 @@ class SentenceTransformerEmbedder:
         """
         import torch
 
+        if not self._pads:
+            options = {"normalize_embeddings": True, "show_progress_bar": False}
+            return np.asarray(self._model.encode(list(texts), **options), np.float32)
         rows = np.zeros((len(texts), self.dimension), np.float32)
         with torch.inference_mode():
             for length, places in self._by_padded_length(texts).items():
@@ -138,9 +146,13 @@ class SentenceTransformerEmbedder:
 
     def _same_bits_in_company(self) -> bool:
         """Tried out, as it depends on the processor and on the library of its matrix products."""
-        texts = [" ".join(map(str, range(count))) for count in (3, 5, 9, 20, 22, 22, 40, 44)]
-        alone = np.concatenate([self.embed([text]) for text in texts])
-        return bool(np.array_equal(alone, self.embed(texts)))
+        for words in TRIED_LENGTHS:
+            text = " ".join(["word"] * words)
+            alone = self.embed([text])
+            for rows in (2, BATCH_ROWS):
+                if not (self.embed([text] * rows) == alone).all():
+                    return False
+        return True
 
 
 def _padded(features: dict[str, Any], length: int, device: Any) -> dict[str, Any]:

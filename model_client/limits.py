@@ -13,9 +13,6 @@ from model_client.calls import Reply
 
 FIRST_GUESS = 2
 MOST_AT_ONCE = 1024
-LOAD_S = 0.2
-"""Below this a load duration is the server's own bookkeeping, not a load."""
-
 TOO_FEW_WAITING = 0.5
 TOO_MANY_WAITING = 1.5
 """One call waiting in the queue keeps a slot busy while the client turns round; more only wait."""
@@ -90,13 +87,13 @@ class _Waits:
 
     def __init__(self) -> None:
         self.count = 0
-        self._at_once = self._wait_s = self._served_s = 0.0
+        self._at_once = self._wait_s = self._latency_s = 0.0
 
-    def add(self, at_once: int, wait_s: float, served_s: float) -> None:
+    def add(self, at_once: int, wait_s: float, latency_s: float) -> None:
         self.count += 1
         self._at_once += at_once
         self._wait_s += wait_s
-        self._served_s += served_s
+        self._latency_s += latency_s
 
     @property
     def at_once(self) -> float:
@@ -105,7 +102,7 @@ class _Waits:
     @property
     def waiting(self) -> float:
         """How many of the calls under way were in the queue: by Little's law, from the times."""
-        return self.at_once * self._wait_s / max(self._wait_s + self._served_s, 1e-9)
+        return self.at_once * self._wait_s / max(self._latency_s, 1e-9)
 
 
 class QueueWaitLimit(LearnedLimit):
@@ -120,11 +117,11 @@ class QueueWaitLimit(LearnedLimit):
     def answered(self, ticket: Ticket, reply: Reply, latency_s: float) -> None:
         # The shortest wait seen is the server's own overhead, not a queue.
         self._least_wait_s = min(self._least_wait_s, reply.queue_s)
-        if ticket.version != self._version or reply.load_s > LOAD_S:
+        if ticket.version != self._version:
             return
         window = self._window
         wait_s = reply.queue_s - self._least_wait_s
-        window.add(ticket.at_once, wait_s, reply.served_s)
+        window.add(ticket.at_once, wait_s, latency_s)
         # The first steps are quick, on little evidence; later ones must not follow chance.
         enough = max(3, self.value // 2) if self._doubling else max(8, self.value)
         if window.count < enough:

@@ -125,7 +125,11 @@ def test_too_few_environments_are_no_reason_to_raise_the_limit(kind: str) -> Non
     assert limit.value <= 16
 
 
-@pytest.mark.parametrize("options", [{}, {"dialects": ("openai",)}], ids=["ollama", "openai"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"slots_per_model": True}, {"dialects": ("openai",)}],
+    ids=["ollama", "slots per model", "openai"],
+)
 @pytest.mark.parametrize("slots", [1, 4])
 def test_on_a_real_server_the_slots_are_filled_and_no_queue_is_built(
     slots: int, options: dict[str, Any]
@@ -140,8 +144,20 @@ def test_on_a_real_server_the_slots_are_filled_and_no_queue_is_built(
         own_pace(client, Workload(12, 22, None, roles))
         client.close()
         connection.close()
-        assert server.stats.max_served == slots
-        assert server.stats.max_in_flight <= 2 * slots + 2
+        models = 2 if server.slots_per_model else 1
+        assert server.stats.max_served == slots * models
+        assert server.stats.max_in_flight <= (2 * slots + 2) * models
+
+
+def test_the_time_before_a_call_queues_is_no_wait_for_a_slot() -> None:
+    with SimulatedServer(slots=4, mean_latency_s=0.1, sigma=0.5, warm_time_s=0.25) as server:
+        connection = connect(server.url, **SIMULATED_MODELS)
+        client = ModelClient(connection.backends)
+        own_pace(client, Workload(32, 8, None, Roles(**SIMULATED_MODELS)))
+        client.close()
+        connection.close()
+        assert server.stats.max_served == 4
+        assert server.stats.max_in_flight >= 4 * 3, "most of the time a call is not on a slot"
 
 
 def test_slots_that_a_server_tells_are_believed() -> None:

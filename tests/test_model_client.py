@@ -224,7 +224,7 @@ def test_every_request_carries_the_pinned_options(models_for: MakeModels) -> Non
 def test_a_call_made_ahead_waits_for_all_others_unless_somebody_asks_for_it(
     models_for: MakeModels,
 ) -> None:
-    with SimulatedServer(slots=1, mean_latency_s=0.05) as server:
+    with SimulatedServer(slots=1, recorded_latencies_s=[0, 1, 0, 0, 0, 0]) as server:
         models = models_for(server)
         client, ask = models.client, models.roles.answer_call
         client.run([ask("warm up?")])
@@ -258,3 +258,27 @@ def test_a_sampled_call_is_not_made_ahead(models_for: MakeModels) -> None:
         models.client.fetch_ahead(models.roles.answer_call("which?"))
         models.client.wait_for_ahead()
         assert server.stats.generation_calls == 0
+
+
+def test_a_future_that_somebody_gives_up_disturbs_nobody_else(models_for: MakeModels) -> None:
+    with SimulatedServer(slots=1, mean_latency_s=0.02) as server:
+        models = models_for(server)
+        futures = [
+            models.client.submit(models.roles.answer_call(text), max_workers=1)
+            for text in ("same?", "same?", "other?")
+        ]
+        assert not futures[0].cancel(), "others may wait for the same answer"
+        assert not any(future.result(10).failed for future in futures)
+        assert models.client.counts().in_flight == 0
+
+
+def test_embeddings_do_not_wait_for_the_calls_that_are_under_way(models_for: MakeModels) -> None:
+    with SimulatedServer(slots=16, mean_latency_s=30) as server:
+        models = models_for(server)
+        backend = models.client.backends[0]
+        backend.also_serves("embedding", "llama3.2:3b", "")
+        for model in ("llama3.2:3b", "qwen2.5:3b"):
+            backend.came_back(model)
+        for number in range(16):
+            models.client.submit(models.roles.answer_call(f"{number}?"), max_workers=8)
+        assert len(models.client.embed("llama3.2:3b", ["text"], num_ctx=2048)) == 1

@@ -7,10 +7,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from errors import UserError
 from model_client.calls import Call
 from model_client.client import ModelClient
 from model_client.connect import connect
@@ -43,8 +45,8 @@ def questions(count: int, *, first: int = 0) -> list[Call]:
 
 def test_two_servers_share_the_calls_within_the_limit_of_each() -> None:
     with (
-        SimulatedServer(mean_latency_s=0.01) as one,
-        SimulatedServer(mean_latency_s=0.01) as other,
+        SimulatedServer(mean_latency_s=0.1) as one,
+        SimulatedServer(mean_latency_s=0.1) as other,
         client_of(one, other) as client,
     ):
         outcomes = client.run(questions(80), max_workers=AT_ONCE)
@@ -112,6 +114,40 @@ def test_a_bad_request_is_no_fault_of_the_server() -> None:
             assert all(outcome.failed for outcome in client.run(questions(10)))
             assert one.stats.generation_calls + other.stats.generation_calls == 10
             assert all(status.up for status in client.servers())
+
+
+def test_a_call_for_a_model_that_only_the_dead_server_has_fails_and_does_not_wait() -> None:
+    with (
+        SimulatedServer() as both,
+        SimulatedServer(models=("llama3.2:3b",)) as one_model,
+        client_of(both, one_model, retries=0) as client,
+    ):
+        both.crash()
+        assert not any(outcome.failed for outcome in client.run(questions(8), max_workers=2))
+        assert not client.servers()[0].up
+        call = replace(questions(1)[0], purpose="mutation", model="qwen2.5:3b")
+        outcome = client.submit(call).result(ENOUGH_S)
+        assert outcome.failure is not None
+        assert outcome.failure.kind == "connection"
+
+
+def test_every_server_may_fail_a_call_as_often_as_retries_allow() -> None:
+    with SimulatedServer() as one, SimulatedServer() as other:
+        for server in (one, other):
+            server.set_faults(Fault("busy", times=2))
+        with client_of(one, other, retries=2) as client:
+            outcome = client.run(questions(1), max_workers=1)[0]
+        assert not outcome.failed
+        assert outcome.attempts <= 5
+
+
+def test_a_server_without_the_models_is_refused() -> None:
+    with (
+        SimulatedServer() as one,
+        SimulatedServer(models=("phi3:mini",)) as other,
+        pytest.raises(UserError, match="has no model"),
+    ):
+        connect([one.url, other.url], **SIMULATED_MODELS)
 
 
 def test_calls_fail_when_every_server_is_gone() -> None:

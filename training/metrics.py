@@ -162,8 +162,8 @@ METRICS: tuple[Metric, ...] = (
         "Performance/concurrency_limit",
         "Calls at once that the servers are given, found by --batch-size auto; for Ollama the sum "
         "over its models.",
-        "Settles at the server's slots and one or two more. At --num-processes or above: more "
-        "environments would make the run faster.",
+        "Settles at the slots (of each model, for Ollama) and one or two more. At --num-processes "
+        "or above: more environments would make the run faster.",
     ),
     Metric(
         "Performance/cache_hit_share",

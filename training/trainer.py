@@ -119,7 +119,8 @@ class Trainer:
             progress.close()
             writer.close()
         self.save()
-        self.models.client.wait_for_ahead()  # so that a repeated run finds all it will ask for
+        if self.models.client.cache is not None:
+            self.models.client.wait_for_ahead()  # a repeated run then finds all that it asks for
         return self.summary()
 
     def save(self) -> None:
@@ -190,7 +191,7 @@ class Trainer:
             more_to_come=left > num_steps * settings.num_processes,
             on_step=on_step,
         )
-        collected = time.monotonic()
+        collected, calls_collected = time.monotonic(), self.models.client.counts()
         stats = self.algorithm.update(storage, self.shuffle)
         learned = time.monotonic()
         calls_after = self.models.client.counts()
@@ -211,7 +212,7 @@ class Trainer:
             )
             metrics |= performance_metrics(
                 calls_before,
-                calls_after,
+                calls_collected,
                 steps=len(log.steps),
                 collect_s=collected - started,
                 learn_s=learned - collected,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -32,6 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--models", default=",".join(DEFAULT_MODELS), help="models on disk, with commas between")
     add("--max-loaded", type=int, default=3, help="models that fit in memory together")
     add("--load-time", type=float, default=0.0, help="seconds to load a model")
+    add("--warm-time", type=float, default=0.0, help="seconds before any call queues for a slot")
     add("--max-queue", type=int, default=512, help="calls that may wait for a load")
     add("--questions", metavar="FILE", help="JSONL with question and reference, for the answers")
     add("--dialects", default=",".join(DIALECTS), help="APIs served, with commas between")
@@ -40,6 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--fault", action="append", default=[], metavar="KIND[:PROBABILITY]", help="may be repeated"
     )
     add("--seed", type=int, default=0, help="seed of the latencies")
+    add("--until-eof", action="store_true", help="end with standard input: with who started it")
     return parser
 
 
@@ -47,6 +50,12 @@ def parse_fault(text: str, seed: int) -> Fault:
     """Return the fault that "busy" or "busy:0.1" stands for."""
     kind, _, probability = text.partition(":")
     return Fault(kind, probability=float(probability or 1.0), seed=seed)
+
+
+def _until_eof(stopped: threading.Event) -> None:
+    while os.read(sys.stdin.fileno(), 1):  # a buffered read would hold a lock at the exit
+        pass
+    stopped.set()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             models=tuple(options.models.split(",")),
             max_loaded=options.max_loaded,
             load_time_s=options.load_time,
+            warm_time_s=options.warm_time,
             max_queue=options.max_queue,
             answer=answer,
             faults=[parse_fault(text, options.seed) for text in options.fault],
@@ -78,6 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cannot start the simulated server: {error}", file=sys.stderr)
         return 2
     print(f"simulated Ollama on {server.url}", flush=True)
+    if options.until_eof:
+        threading.Thread(target=_until_eof, args=(stopped,), daemon=True).start()
     stopped.wait()
     server.stop()
     return 0

@@ -32,8 +32,9 @@ class SimulatedChild:
 def start_simulated(*flags: str) -> Iterator[SimulatedChild]:
     """Runs `python -m servers.simulated` with `flags` on a free port until the block ends."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "servers.simulated", "--port", "0", *flags],
+        [sys.executable, "-m", "servers.simulated", "--port", "0", "--until-eof", *flags],
         cwd=Path(__file__).resolve().parents[2],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,  # Ctrl-C is for the parent, which then ends its servers
@@ -47,5 +48,6 @@ def start_simulated(*flags: str) -> Iterator[SimulatedChild]:
     finally:
         process.terminate()
         process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()

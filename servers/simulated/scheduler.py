@@ -120,6 +120,7 @@ class Scheduler:
         max_queue: int,
         max_loaded: int,
         load_time_s: float,
+        warm_time_s: float,
     ) -> None:
         self._recorder = recorder
         self._slot_count = slots
@@ -127,6 +128,7 @@ class Scheduler:
         self._max_queue = max_queue
         self._max_loaded = max_loaded
         self._load_time_s = load_time_s
+        self._warm_time_s = warm_time_s
         self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()
         self._waiting_for_load = 0
         self._one_load_at_a_time = asyncio.Lock()
@@ -165,6 +167,12 @@ class Scheduler:
         else:
             model.users += 1
         self._loaded.move_to_end(name)
+        if self._warm_time_s:
+            try:
+                await asyncio.sleep(self._warm_time_s)
+            except asyncio.CancelledError:
+                self.let_go(model)
+                raise
         if keep_alive_s is not None:
             model.keep_alive_s = keep_alive_s
         ready = time.perf_counter_ns()

@@ -51,6 +51,8 @@ class SimulatedServer:
     """Models that fit in memory together."""
     load_time_s: float = 0.0
     """How long it takes to load one."""
+    warm_time_s: float = 0.0
+    """What a call spends before it queues, loaded or not: Ollama tells it as load_duration too."""
     max_queue: int = 512
     """Calls that may wait for a load; those for a loaded model queue without limit."""
     answer: Answer = default_answer
@@ -112,6 +114,7 @@ class SimulatedServer:
             max_queue=self.max_queue,
             max_loaded=self.max_loaded,
             load_time_s=self.load_time_s,
+            warm_time_s=self.warm_time_s,
         )
         latency = Latency(
             mean_s=self.mean_latency_s,
