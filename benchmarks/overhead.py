@@ -2,16 +2,20 @@
 
 Three clients ask the same server: one that does nothing but send bytes, to see that the server is
 not what is measured; a loop of pooled `requests`; and the collector with policy and environments.
+Beside them, how fast the response cache is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -20,22 +24,25 @@ import torch
 
 from benchmarks.measure import Arena, Result, summarised
 from benchmarks.strategies import OURS, Workload
+from model_client.calls import Reply
 from model_client.connect import connect
 from model_client.encoders import load_encoder
 from model_client.session import Models
 from ppo import ActorCritic, RolloutStorage, collect_rollout
 from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
+from servers.cache import ResponseCache
 from servers.simulated import DEFAULT_MODELS, start_simulated
 from training.settings import Settings
 from training.setup import load_task
 
 MUTATOR, TARGET = DEFAULT_MODELS
 AT_ONCE = 8
+KEPT, LOOK_UPS = 5_000, 20_000
 Requests = Sequence[tuple[str, dict[str, object]]]
 
 
 def overhead(work: Workload, *, seed: int) -> list[Result]:
-    """The calls per second of the three.
+    """The calls per second of the three, and the look-ups of the cache.
 
     The collector runs twice: by the second time all embeddings are in memory, and that is timed.
     """
@@ -58,7 +65,24 @@ def overhead(work: Workload, *, seed: int) -> list[Result]:
         summarised("bytes, 8 connections", work, len(asked), seconds=bytes_s),
         summarised("requests, 8 threads", work, len(asked), seconds=bare_s),
         summarised(f"{OURS}, with policy", work, counts.model_calls, seconds=collect_s),
+        summarised("cache look-ups", work, LOOK_UPS, seconds=_look_ups()),
     ]
+
+
+def _look_ups() -> float:
+    """The seconds that `LOOK_UPS` look-ups in a response cache on disk take."""
+    with tempfile.TemporaryDirectory() as folder:
+        cache = ResponseCache(Path(folder) / "responses.sqlite")
+        keys = [hashlib.sha256(bytes([n % 256, n // 256])).digest() for n in range(KEPT)]
+        for number, key in enumerate(keys):
+            cache.put(key, TARGET, Reply(f"The answer to question number {number} is a sentence."))
+        started = time.monotonic()
+        found = sum(cache.get(keys[n * 7 % KEPT]) is not None for n in range(LOOK_UPS))
+        seconds = time.monotonic() - started
+        cache.close()
+    if found != LOOK_UPS:
+        raise RuntimeError(f"{LOOK_UPS - found} replies were not found")
+    return seconds
 
 
 def _bare_requests(url: str, asked: Requests) -> float:

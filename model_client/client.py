@@ -126,11 +126,13 @@ class ModelClient:
         self._dispatcher.put(job)
 
     def wait_for_ahead(self) -> None:
-        """Returns when no call is on its way that nobody has asked for yet."""
+        """Makes the calls that nobody has asked for yet, as if somebody had, and waits for them."""
         with self._lock:
             unasked = self._fetched_ahead & self._on_their_way.keys()
-            futures = [self._on_their_way[key].future for key in unasked]
-        concurrent.futures.wait(futures)
+            waiting = [self._on_their_way[key] for key in unasked]
+        for one in waiting:
+            self._dispatcher.hurry(one.job, ())
+        concurrent.futures.wait([one.future for one in waiting])
 
     def _job(
         self,

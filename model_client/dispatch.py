@@ -81,6 +81,8 @@ class Dispatcher:
         """Gives a job that still waits the priority of somebody who waits for it too."""
         with self._lock:
             self._lanes.hurry(job, priority)
+            starts = self._matched()
+        self._launch(starts)
 
     def status(self) -> list[BackendStatus]:
         """How each server fares."""

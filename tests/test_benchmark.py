@@ -136,6 +136,7 @@ def test_a_training_run_and_the_cost_of_the_collector_are_measured(tmp_path: Pat
         "bytes, 8 connections",
         "requests, 8 threads",
         "own pace, with policy",
+        "cache look-ups",
     ]
     assert all(result["calls"] > 0 and result["failed"] == 0 for result in results)
     assert 0 < results[0]["slot_utilisation"] < 1

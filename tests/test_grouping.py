@@ -77,3 +77,19 @@ def test_a_server_that_tells_some_load_time_for_loaded_models_is_not_taken_for_o
     loads, said = loads_and_lines(caplog, max_loaded=2, group_by_model=None, warm_time_s=0.3)
     assert loads == 2
     assert said == []
+
+
+def test_calls_made_ahead_cause_no_swap_until_they_are_waited_for() -> None:
+    with SimulatedServer(max_loaded=1) as server:
+        connection = connect(server.url, group_by_model=True, **SIMULATED_MODELS)
+        client = ModelClient(connection.backends)
+        work = Workload(2, 2, 4, Roles(**SIMULATED_MODELS))
+        client.run([work.answer(0, 0)])
+        client.fetch_ahead(work.mutation(0, 0))
+        client.fetch_ahead(work.answer(0, 1))
+        client.run([work.answer(1, 0)])
+        assert "qwen2.5:3b" not in server.stats.calls_by_model
+        client.wait_for_ahead()
+        assert server.stats.calls_by_model == {"qwen2.5:3b": 1, "llama3.2:3b": 3}
+        client.close()
+        connection.close()

@@ -120,7 +120,9 @@ def test_what_a_run_stores_repeats_it(tmp_path: Path) -> None:
     assert parse("--config", str(config)).stored() == settings.stored()
 
 
-@pytest.mark.parametrize("script", ["train_query_mutator.py", "mutate_query.py"])
+@pytest.mark.parametrize(
+    "script", ["train_query_mutator.py", "mutate_query.py", "benchmark_batching.py"]
+)
 def test_help_imports_nothing_heavy(script: str) -> None:
     """Counted in modules, not in seconds: torch alone takes more than one."""
     code = (
