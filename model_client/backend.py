@@ -18,19 +18,12 @@ from model_client.limits import (
     ToldLimit,
 )
 from model_client.throughput_limit import ThroughputLimit
+from model_client.turns import Turns
 
-LOAD_S = 0.2
-"""A load duration that exceeds the least one of the model by this is a load."""
-SWAPS_TO_GROUP = 3
-"""A restart makes two models load again, once each; a third load means that they take turns."""
-SWAPS_FORGOTTEN_AFTER = 200
-SWITCHES_TO_UNGROUP = 3
 SUSPECT = {"connection", "timeout"}
 """Failures of a call that make its server suspect at once."""
 FAILURES_TO_SUSPECT = 3
 """Other failures must come in a row: the server answers, but not with answers."""
-PATIENCE = 0.5
-"""Idle slots may cost this part of a swap before another model gets its turn."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +64,9 @@ class Backend:
         self.up = True
         self._up_since = 0.0
         self._failures_in_a_row = 0
-        self.grouped = bool(group_by_model)
-        self._may_change_grouping = group_by_model is None
+        self._turns = Turns(group_by_model)
         self._limits: dict[str, Limit] = {}
         self._warm: set[str] = set()
-        self._current = ""
-        self._draining = False
-        self._idle_slots = 0
-        self._idle_slot_s = 0.0
-        self._looked_at = 0.0
-        self._swap_s = 0.0
-        self._least_load_s: dict[str, float] = {}
-        self._last_loaded = ""
-        self._has_answered: set[str] = set()
-        self._swaps = 0
-        self._calls_at_last_swap = 0
-        self._switches_without_load = 0
 
     @property
     def name(self) -> str:
@@ -119,40 +99,23 @@ class Backend:
         """Whether its next call may have to load the model."""
         return model not in self._warm
 
-    def turn_of(self, model: str, waiting: Counter[str], max_workers: int | None) -> bool:
-        """Whether a call for `model` may go now, where models take turns in memory.
+    @property
+    def grouped(self) -> bool:
+        """Whether its models are asked in turns, as only one fits into its memory."""
+        return self._turns.grouped
 
-        The one that is loaded goes on until it has nothing to do, or until the slots that it
-        leaves idle while others wait have cost a good part of what a swap costs.
-        """
-        if not self._current:
-            return True
-        self._note_idle(waiting, max_workers or self._limit(self._current).value)
-        if model == self._current:
-            return not self._draining or waiting.total() == waiting[model]
-        return not self.in_flight.total() and (self._draining or not waiting[self._current])
+    def turn_of(self, model: str, waiting: Counter[str], max_workers: int | None) -> bool:
+        """Whether a call for `model` may go now, as far as turns go; `waiting` is by model."""
+        at_once = max_workers or self._limit(model).value
+        return self._turns.may_go(model, waiting, self.in_flight.total(), at_once)
 
     def goes_on_with(self, model: str) -> bool:
-        """Whether `model` is the one that is loaded, and no other is due."""
-        return model == self._current and not self._draining
-
-    def _note_idle(self, waiting: Counter[str], at_once: int) -> None:
-        now = time.monotonic()
-        others = waiting.total() - waiting[self._current]
-        idle = min(others, at_once - self.in_flight.total())
-        if self._idle_slots > 0:
-            self._idle_slot_s += self._idle_slots * (now - self._looked_at)
-        self._idle_slots, self._looked_at = idle, now
-        if self._idle_slot_s > PATIENCE * self._swap_s * at_once:
-            self._draining = True
+        """Whether a call for `model` that nobody waits for would be in nobody's way."""
+        return self._turns.goes_on_with(model)
 
     def sent(self, model: str) -> Ticket:
         """Notes that a call goes out."""
-        if model != self._current:
-            self._switches_without_load += 1
-            self._draining = False
-            self._idle_slots, self._idle_slot_s = 0, 0.0
-        self._current = model
+        self._turns.sent(model)
         self.calls += 1
         self.in_flight[model] += 1
         return self._limit(model).sent(self._beside(model))
@@ -163,7 +126,7 @@ class Backend:
         self._failures_in_a_row = 0
         self._warm.add(model)
         self._limit(model).answered(ticket, reply, latency_s)
-        return self._note_load(model, reply)
+        return self._turns.answered(model, reply.load_s)
 
     def failed(self, model: str, ticket: Ticket) -> None:
         """Notes that a call ended without an answer."""
@@ -189,8 +152,7 @@ class Backend:
         """It is left alone until it answers a probe; what it had loaded is gone."""
         self.up = False
         self._warm.clear()
-        self._has_answered.clear()
-        self._last_loaded = ""
+        self._turns.forget()
 
     def came_back(self, model: str) -> None:
         """It has answered a probe with `model`."""
@@ -242,30 +204,3 @@ class Backend:
             else:
                 self._limits[key] = ThroughputLimit()
         return self._limits[key]
-
-    def _note_load(self, model: str, reply: Reply) -> bool:
-        """Counts how often models take each other's place; True where grouping has changed."""
-        # Ollama tells some load time for a loaded model too: the least seen is not a load.
-        least_s = self._least_load_s.get(model, 0.0)
-        self._least_load_s[model] = min(reply.load_s, self._least_load_s.get(model, reply.load_s))
-        load_s = reply.load_s - least_s
-        before = self.grouped
-        if load_s > LOAD_S:
-            self._swap_s = self._swap_s + 0.2 * (load_s - self._swap_s) if self._swap_s else load_s
-            if model != self._last_loaded and model in self._has_answered:
-                recent = self.calls - self._calls_at_last_swap < SWAPS_FORGOTTEN_AFTER
-                self._swaps = self._swaps + 1 if recent else 1
-                self._calls_at_last_swap = self.calls
-            self._last_loaded = model
-            self._switches_without_load = 0
-            if self._may_change_grouping and self._swaps >= SWAPS_TO_GROUP:
-                self.grouped = True
-        elif (
-            self.grouped
-            and self._may_change_grouping
-            and self._switches_without_load > SWITCHES_TO_UNGROUP
-        ):
-            self.grouped = False
-            self._swaps = 0
-        self._has_answered.add(model)
-        return self.grouped != before

@@ -146,10 +146,10 @@ class Dispatcher:
         return best
 
     def _is_its_turn(self, backend: Backend, job: Job) -> bool:
-        if not backend.grouped:
-            return True
         if job.is_ahead:
             return backend.goes_on_with(job.model)
+        if not backend.grouped:
+            return True
         return backend.turn_of(job.model, self._lanes.waiting(backend), job.max_workers)
 
     def _serve(self, start: _Start | None) -> None:
@@ -203,9 +203,7 @@ class Dispatcher:
                 return Done(value, None, now - job.started, job.attempts)
             job.failed_on[backend] += 1
             others = self._others(start, failure)
-            if not others and job.failed_on[backend] > self.retries:
-                return self._failed(start, failure)
-            if others and min(job.failed_on[b] for b in (*others, backend)) > self.retries:
+            if min(job.failed_on[b] for b in (*others, backend)) > self.retries:
                 return self._failed(start, failure)
             fresh = any(job.failed_on[other] < job.failed_on[backend] for other in others)
             if not fresh:
