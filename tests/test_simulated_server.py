@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ import requests
 
 import servers.simulated
 from servers.simulated import Fault, SimulatedServer, answer_from_questions, default_answer
+from servers.simulated.__main__ import read_latencies
 from servers.simulated.latency import Latency
 from servers.simulated.scheduler import Slots
 from servers.simulated.stats import Recorder
@@ -876,3 +878,30 @@ def test_the_command_says_why_it_cannot_start(plain_server: SimulatedServer) -> 
     assert ended.returncode == 2
     assert ended.stderr.startswith("cannot start the simulated server: ")
     assert "Traceback" not in ended.stderr
+
+
+def test_latencies_can_be_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "latencies.txt"
+    file.write_text("0.25 0.5\n1\n")
+    assert read_latencies(str(file)) == [0.25, 0.5, 1.0]
+    for content in ("", "-1", "nan", "soon"):
+        file.write_text(content)
+        with pytest.raises(ValueError, match="seconds|convert"):
+            read_latencies(str(file))
+
+
+def test_a_server_of_its_own_ends_with_the_one_who_started_it() -> None:
+    code = (
+        "import os\nfrom servers.simulated import start_simulated\n"
+        "with start_simulated() as child: print(child.process.pid, flush=True); os._exit(9)"
+    )
+    parent = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert parent.returncode == 9
+    child = Path(f"/proc/{int(parent.stdout)}/stat")
+    for _ in range(500):
+        if not child.exists() or " Z " in child.read_text():
+            return
+        threading.Event().wait(0.02)
+    raise AssertionError("it still runs")

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from servers.simulated.answers import answer_from_questions, default_answer
 from servers.simulated.faults import Fault
@@ -29,6 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--mean-latency", type=float, default=0.0, help="mean seconds for which a call holds a slot"
     )
     add("--sigma", type=float, default=0.0, help="spread of lognormal latencies; 0: constant")
+    add("--latencies", metavar="FILE", help="recorded seconds, played in order, over and over")
     add("--seconds-per-token", type=float, default=0.0, help="latency added by each output token")
     add("--models", default=",".join(DEFAULT_MODELS), help="models on disk, with commas between")
     add("--max-loaded", type=int, default=3, help="models that fit in memory together")
@@ -52,6 +54,14 @@ def parse_fault(text: str, seed: int) -> Fault:
     return Fault(kind, probability=float(probability or 1.0), seed=seed)
 
 
+def read_latencies(file: str) -> list[float]:
+    """Return the numbers in a file; raises ValueError where they are no latencies."""
+    latencies = [float(text) for text in Path(file).read_text(encoding="utf-8").split()]
+    if not latencies or not all(0 <= latency < float("inf") for latency in latencies):
+        raise ValueError(f"{file} must hold seconds, with spaces or lines between")
+    return latencies
+
+
 def _until_eof(stopped: threading.Event) -> None:
     while os.read(sys.stdin.fileno(), 1):  # a buffered read would hold a lock at the exit
         pass
@@ -72,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             slots_per_model=options.slots_per_model,
             mean_latency_s=options.mean_latency,
             sigma=options.sigma,
+            recorded_latencies_s=read_latencies(options.latencies) if options.latencies else None,
             seconds_per_token=options.seconds_per_token,
             models=tuple(options.models.split(",")),
             max_loaded=options.max_loaded,
