@@ -886,7 +886,7 @@ def test_latencies_can_be_read_from_a_file(tmp_path: Path) -> None:
     assert read_latencies(str(file)) == [0.25, 0.5, 1.0]
     for content in ("", "-1", "nan", "soon"):
         file.write_text(content)
-        with pytest.raises(ValueError, match="seconds|convert"):
+        with pytest.raises(ValueError, match=r"seconds|convert"):
             read_latencies(str(file))
 
 
