@@ -133,11 +133,12 @@ def _plan(
     for name in names:
         for batch in args.batch_size if name != "sequential" else [1]:
             yield name, batch, partial(design, name, work(batch))
-    for batch in args.batch_size if args.peers else []:
-        from benchmarks.peers import PEERS, measure_peer
+    if args.peers:
+        from benchmarks.peers import LOOP, PEERS, measure_peer
 
         for name, peer in PEERS.items():
-            yield name, batch, partial(measure_peer, name, peer, work(batch), arena)
+            for batch in args.batch_size if name != LOOP else [1]:
+                yield name, batch, partial(measure_peer, name, peer, work(batch), arena)
     for batch in args.batch_size if args.training else []:
         from benchmarks.training_run import TRAINING, UNGROUPED_TRAINING, training_run
 

@@ -158,8 +158,9 @@ def sb3_on_async_vector_env(work: Workload, url: str) -> Iterator[Callable[[], L
         envs.close()
 
 
+LOOP = "ollama client, loop"
 PEERS: dict[str, Peer] = {
-    "ollama client, loop": ollama_loop,
+    LOOP: ollama_loop,
     "ollama AsyncClient": ollama_async,
     "litellm batches": litellm_batches,
     "AsyncVectorEnv + SB3": sb3_on_async_vector_env,
