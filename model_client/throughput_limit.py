@@ -19,7 +19,7 @@ CLIMB_WINDOW = 20
 STEADY_WINDOW = 60
 VARIED = 0.32
 """Deviation of latencies over their mean from which on overtaking tells more than they do."""
-MOSTLY_BESIDE = 0.75
+MOSTLY_BESIDE = 0.85
 SLOWED = 0.2
 FAST_GROWTH_BELOW = 16
 PROBE_AFTER_WINDOWS = 4
@@ -147,7 +147,7 @@ class ThroughputLimit(LearnedLimit):
             return None
         slowed = window.mean_s / (self._unloaded_s / self._unloaded_count)
         error = window.error_beside(self._unloaded_count)
-        if slowed < 1 + max(SLOWED, 2 * error):
+        if slowed < 1 + max(SLOWED, 2.5 * error):
             return None
         by_latency = window.at_once / slowed
         if varied and window.beside > 1:
