@@ -21,7 +21,7 @@ def batch_size(text: str) -> int | None:
     return None if text == AUTO else int(text)
 
 
-batch_size.__name__ = "number, or auto"  # what argparse calls it in its messages
+batch_size.__name__ = "batch size"  # what argparse calls it in its messages
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -86,6 +86,12 @@ def benchmark(argv: Sequence[str] | None = None) -> int:
         raise UserError("--batch-size must be at least 1, or auto")
     if args.num_queries < args.num_processes:
         raise UserError("--num-queries must be --num-processes or more: a step of each")
+
+    last = int(0.9 * 2 * (args.num_queries // args.num_processes) * args.num_processes)
+    if not 0 <= args.after_calls < max(1, last):
+        raise UserError(f"--after-calls must be below {last}: so many calls are looked at")
+    if args.output:
+        args.output.mkdir(parents=True, exist_ok=True)
 
     from benchmarks.report import recommendation, table, write_files
 

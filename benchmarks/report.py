@@ -52,8 +52,7 @@ def speed_up(results: Sequence[Result], result: Result) -> float:
 
 
 def write_files(results: Sequence[Result], setting: dict[str, Any], folder: Path) -> None:
-    """batching.json and batching.png in `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """batching.json and batching.png in `folder`, which is there."""
     content = {
         "setting": setting,
         "results": [{**asdict(r), "speed_up": speed_up(results, r)} for r in results],

@@ -168,7 +168,12 @@ def _retry_after(response: requests.Response) -> float | None:
 def _cause(error: BaseException) -> str:
     """The innermost reason: requests wraps a refused connection three times."""
     text = str(error)
-    for phrase in ("Connection refused", "Name or service not known", "Connection reset"):
+    for phrase in (
+        "Connection refused",
+        "Name or service not known",
+        "Connection reset",
+        "Remote end closed connection",
+    ):
         if phrase in text:
             return phrase.lower()
     return text.rsplit(":", 1)[-1].strip(" ')\"(")[:120] or type(error).__name__

@@ -13,6 +13,7 @@ from model_client.calls import Reply
 
 FIRST_GUESS = 2
 MOST_AT_ONCE = 1024
+NEARLY_ALL = 0.8
 TOO_FEW_WAITING = 0.5
 TOO_MANY_WAITING = 1.5
 """One call waiting in the queue keeps a slot busy while the client turns round; more only wait."""
@@ -129,11 +130,12 @@ class QueueWaitLimit(LearnedLimit):
         if window.waiting > TOO_MANY_WAITING:
             self._doubling = False
             self._set(window.at_once - window.waiting + 1)
-        elif window.waiting < TOO_FEW_WAITING and window.at_once >= 0.75 * self.value:
+        elif window.waiting < TOO_FEW_WAITING and window.at_once >= NEARLY_ALL * self.value:
             self._set(self.value * 2 if self._doubling else self.value + max(1, self.value // 8))
         elif window.count >= 2 * self.value:
             self._doubling = self._doubling and window.waiting < TOO_FEW_WAITING
-            self._set(self.value)
+            # What was not made use of was not tried: there may be fewer slots.
+            self._set(min(self.value, max(FIRST_GUESS, 2 * window.at_once)))
 
     def _set(self, value: float) -> None:
         super()._set(value)

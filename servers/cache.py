@@ -162,14 +162,18 @@ def run(argv: Sequence[str] | None = None) -> int:
     if not path.exists():
         raise UserError(f"there is no cache {path}")
     cache = ResponseCache(path)
-    if args.command == "clear":
-        print(f"{cache.clear()} replies removed from {path}")
-    else:
-        stats = cache.stats()
-        print(f"{path}: {stats['replies']} replies, {stats['bytes'] / 1e6:.1f} MB")
-        for model, count in sorted(stats["by_model"].items()):
-            print(f"  {model}: {count}")
-    cache.close()
+    try:
+        if args.command == "clear":
+            print(f"{cache.clear()} replies removed from {path}")
+        else:
+            stats = cache.stats()
+            print(f"{path}: {stats['replies']} replies, {stats['bytes'] / 1e6:.1f} MB")
+            for model, count in sorted(stats["by_model"].items()):
+                print(f"  {model}: {count}")
+    except sqlite3.Error as error:
+        raise UserError(f"cannot {args.command} the cache {path}: {error}") from error
+    finally:
+        cache.close()
     return 0
 
 

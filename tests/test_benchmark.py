@@ -102,6 +102,10 @@ def test_the_smallest_size_that_is_nearly_the_fastest_is_recommended() -> None:
     [
         (["--batch-size", "0"], "--batch-size must be at least 1"),
         (["--num-queries", "x"], "--num-queries"),
+        (["--batch-size", "x"], "invalid batch size value: 'x'"),
+        (["--after-calls", "-1"], "--after-calls must be below"),
+        (["--after-calls", "100000"], "--after-calls must be below"),
+        (["--output", "/proc/nowhere"], "/proc/nowhere"),
         (["--designs", "magic"], "no design 'magic'"),
         (["--server", "http://127.0.0.1:9"], "no model server answers"),
     ],

@@ -161,3 +161,17 @@ def test_stats_and_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["clear", "--cache", str(file)]) == 0
     assert ResponseCache(file).stats()["replies"] == 0
     assert main(["compact"]) == 2
+
+
+def test_a_file_that_cannot_be_cleared_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cache.sqlite"
+    ResponseCache(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE responses")
+        connection.execute("CREATE VIEW responses AS SELECT 1 AS model")
+    assert main(["clear", "--cache", str(path)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert "cannot clear the cache" in said[0]

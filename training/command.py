@@ -26,6 +26,7 @@ from training.setup import (
     versions,
 )
 
+QUEUED_LITTLE = 0.05
 MAY_CHANGE = {
     "batch_size",
     "use_batching",
@@ -126,19 +127,23 @@ def _train(
         signal.signal(signal.SIGINT, before)
         return _stopped(error, run, saved)
     on_finished(run.path)
-    for line in _server_lines(models.client.servers(), settings):
+    counts = models.client.counts()
+    queued = counts.queue_s / counts.latency_s if counts.latency_s else 0.0
+    for line in _server_lines(models.client.servers(), settings, queued=queued):
         print(line)
     print(
         f"{summary['env_steps']} steps in {summary['wall_time_s']:.0f} s, "
         f"{summary['model_calls']} model calls, {summary['failed_calls']} failed, "
-        f"{summary['cache_hits']} answered from the cache\n"
+        f"{summary['cache_hits']} answered without a call\n"
         f'use it:  python mutate_query.py --run {shlex.quote(str(run.path))} "your question"'
     )
     return 0
 
 
-def _server_lines(servers: Sequence[BackendStatus], settings: Settings) -> list[str]:
-    """What was found out about the servers, where there is anything to tell."""
+def _server_lines(
+    servers: Sequence[BackendStatus], settings: Settings, *, queued: float
+) -> list[str]:
+    """What was found out about the servers; calls spent the part `queued` of their time waiting."""
     lines = []
     calls = sum(server.calls for server in servers)
     for server in servers:
@@ -147,11 +152,11 @@ def _server_lines(servers: Sequence[BackendStatus], settings: Settings) -> list[
             told.append(f"{server.calls / max(1, calls):.0%} of the calls")
             told.append("up" if server.up else "down")
         if settings.max_workers is None and server.limit:
-            told.append(f"given {server.limit} calls at once")
+            told.append(f"given up to {server.limit} calls at once")
         if told:
             lines.append(f"server {server.name}: {', '.join(told)}")
     limit = sum(server.limit or 0 for server in servers)
-    if settings.max_workers is None and limit > settings.num_processes:
+    if settings.max_workers is None and limit > settings.num_processes and queued < QUEUED_LITTLE:
         lines.append(
             f"hint: the servers can take {limit} calls at once or more; --num-processes "
             f"{2 * limit} would make the run faster"
