@@ -35,6 +35,9 @@ class CallCost:
     """What a call took."""
 
     latency_s: float = 0.0
+    """Time that was waited for it: 0 where it was remembered."""
+    served_s: float = 0.0
+    """Time that it took the server, also where that was long ago."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached: bool = False
@@ -42,7 +45,13 @@ class CallCost:
     @classmethod
     def of(cls, outcome: Outcome) -> CallCost:
         reply = outcome.reply
-        return cls(outcome.latency_s, reply.prompt_tokens, reply.completion_tokens, outcome.cached)
+        return cls(
+            outcome.latency_s,
+            reply.served_s,
+            reply.prompt_tokens,
+            reply.completion_tokens,
+            outcome.cached,
+        )
 
 
 @dataclass(frozen=True)

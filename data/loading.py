@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +14,16 @@ from typing import Any
 
 from errors import UserError
 
+logger = logging.getLogger(__name__)
+
 DEFAULT_FILE = Path(__file__).with_name("questions.jsonl")
 SPLITS = {"train": "train", "heldout": "heldout", "held-out": "heldout", "test": "heldout"}
 HELDOUT_SHARE = 0.3
 BAD_ROWS_SHOWN = 3
 MAX_QUESTION_CHARACTERS = 4000
+SAFE, UNSAFE = "safe", "unsafe"
+UNSAFE_TYPE = "contrast_"
+"""How XSTest begins the type of its unsafe rows, where a copy of it has no label."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +32,12 @@ class Question:
 
     id: str
     question: str
-    reference: str
+    reference: str = ""
+    """A right answer; objectives that need none do without."""
     category: str = "uncategorised"
     split: str = "train"
+    meaning: str = ""
+    """What is asked, whatever the wording: rows that share it are on the same side of the split."""
     key_facts: tuple[tuple[str, ...], ...] = ()
     """Each fact is a tuple of alternatives, any of which counts."""
     columns: dict[str, Any] = field(default_factory=dict, compare=False)
@@ -41,7 +50,9 @@ def load_questions(path: str | Path | None = None) -> list[Question]:
     questions: list[Question] = []
     problems: list[str] = []
     first_line: dict[str, int] = {}
-    for line, row in _rows(file):
+    split_of: dict[str, str] = {}
+    rows, left_out = _safe_rows(list(_rows(file)))
+    for line, row in rows:
         try:
             question = _question(line, row)
         except ValueError as error:
@@ -53,13 +64,21 @@ def load_questions(path: str | Path | None = None) -> list[Question]:
             )
             continue
         first_line[question.id] = line
+        if split_of.setdefault(question.meaning, question.split) != question.split:
+            problems.append(
+                f"line {line}: meaning '{question.meaning}' is both trained on and held out"
+            )
+            continue
         questions.append(question)
     if problems:
         shown = "; ".join(problems[:BAD_ROWS_SHOWN])
         more = f"; and {len(problems) - BAD_ROWS_SHOWN} more" if len(problems) > 3 else ""
         raise UserError(f"{file} has bad rows. {shown}{more}")
     if not questions:
-        raise UserError(f"{file} holds no questions (JSONL or CSV with question and reference)")
+        what = "only rows labelled unsafe" if left_out else "no questions"
+        raise UserError(f"{file} holds {what} (JSONL or CSV with question and reference)")
+    if left_out:
+        logger.warning("%s: %d rows labelled unsafe are left out", file.name, left_out)
     return questions
 
 
@@ -68,6 +87,25 @@ def split_questions(questions: Sequence[Question]) -> tuple[list[Question], list
     train = [question for question in questions if question.split == "train"]
     heldout = [question for question in questions if question.split == "heldout"]
     return train, heldout
+
+
+def _safe_rows(rows: list[tuple[int, Any]]) -> tuple[list[tuple[int, Any]], int]:
+    """The rows that may be used, and how many are left out.
+
+    A file whose rows are labelled safe or unsafe, as XSTest's, gives its safe ones alone: a row of
+    it that says neither is left out too.
+    """
+    labels = [_lower(row, "label") for _, row in rows]
+    if {SAFE, UNSAFE} & set(labels):
+        usable = [label == SAFE for label in labels]
+    else:
+        usable = [not _lower(row, "type").startswith(UNSAFE_TYPE) for _, row in rows]
+    kept = [row for row, use in zip(rows, usable, strict=True) if use]
+    return kept, len(rows) - len(kept)
+
+
+def _lower(row: Any, key: str) -> str:
+    return str(row.get(key) or "").strip().casefold() if isinstance(row, dict) else ""
 
 
 def _rows(file: Path) -> Iterator[tuple[int, Any]]:
@@ -102,6 +140,8 @@ def _question(line: int, row: Any) -> Question:
         raise row
     if not isinstance(row, dict):
         raise ValueError("not an object with question and reference")
+    if "question" not in row and "prompt" in row:
+        row = {"question": row["prompt"], "category": row.get("type"), **row}
     question = _text(row, "question", required=True)
     if len(question) > MAX_QUESTION_CHARACTERS:
         raise ValueError(f"the question is longer than {MAX_QUESTION_CHARACTERS} characters")
@@ -109,13 +149,15 @@ def _question(line: int, row: Any) -> Question:
     split = _text(row, "split").casefold()
     if split and split not in SPLITS:
         raise ValueError(f"split '{split}' is neither train nor heldout")
-    known = {"id", "question", "reference", "category", "split", "key_facts"}
+    meaning = _text(row, "meaning") or " ".join(question.casefold().split())
+    known = {"id", "question", "reference", "category", "split", "meaning", "key_facts"}
     return Question(
         id=identity,
         question=question,
-        reference=_text(row, "reference", required=True),
+        reference=_text(row, "reference"),
         category=_text(row, "category") or "uncategorised",
-        split=SPLITS[split] if split else _split_by_content(question),
+        split=SPLITS[split] if split else _split_by_content(meaning),
+        meaning=meaning,
         key_facts=_key_facts(row.get("key_facts")),
         columns={key: value for key, value in row.items() if key not in known},
     )
@@ -137,9 +179,9 @@ def _text(row: dict[str, Any], key: str, *, required: bool = False) -> str:
     return text
 
 
-def _split_by_content(question: str) -> str:
+def _split_by_content(meaning: str) -> str:
     """A split that stays the same when rows are added or moved."""
-    digest = hashlib.sha256(" ".join(question.casefold().split()).encode()).digest()
+    digest = hashlib.sha256(meaning.encode()).digest()
     return "heldout" if digest[0] < HELDOUT_SHARE * 256 else "train"
 
 

@@ -36,7 +36,7 @@ class Reply:
     """Time the request waited for a slot, where the server tells."""
     load_s: float = 0.0
     served_s: float = 0.0
-    """Time the request held its slot, where the server tells."""
+    """Time the request held its slot; where the server does not tell, the latency of the call."""
 
 
 @dataclass(frozen=True)

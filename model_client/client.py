@@ -251,6 +251,8 @@ class ModelClient:
 
     def _ended(self, call: Call, key: bytes | None, future: Future[Outcome], done: Done) -> None:
         reply = done.value if isinstance(done.value, Reply) else Reply("")
+        if not reply.served_s:
+            reply = replace(reply, served_s=done.latency_s)
         outcome = Outcome(reply, done.failure, done.latency_s, done.attempts)
         with self._lock:
             if done.attempts:

@@ -29,6 +29,25 @@ def judge(encoder: Encoder, answer: str, *, rewritten: str = QUESTION, facts: bo
     )[0]
 
 
+@pytest.mark.parametrize(
+    ("fact", "answer", "found"),
+    [
+        ("three", "It has three legs.", True),
+        ("three", "There are twenty-three of them.", False),
+        ("three", "There are thirty three of them.", False),
+        ("three", "About three hundred.", False),
+        ("one hundred", "One hundred and twenty.", False),
+        ("one hundred", "One hundred, and no more.", True),
+        ("twenty-three", "Twenty-three in all.", True),
+        ("twenty", "one hundred twenty", False),
+    ],
+)
+def test_a_number_in_words_is_not_found_in_a_larger_one(
+    fact: str, answer: str, found: bool
+) -> None:
+    assert find_facts(answer, [[fact]]) == [found]
+
+
 def test_the_reference_itself_scores_1(encoder: Encoder) -> None:
     assert judge(encoder, "A spider has eight legs.").total == pytest.approx(1.0, abs=1e-5)
     assert judge(encoder, "A spider has eight legs.", facts=False).total == pytest.approx(
