@@ -14,15 +14,27 @@ from typing import Any
 
 from data.families import FAMILIES, Family
 from data.families.messy import FILLERS, STORIES, embed, typos
-from data.families.problem import Problem, shuffled_forever
+from data.families.problem import Deck, Problem
 from objectives.facts import find_facts
 
 PHRASINGS = Path(__file__).parent / "families" / "phrasings.toml"
 KINDS = ("clear", "typos", "filler", "run-on", "telegraphic", "non-native", "alarming")
 PROPER = frozenset({"clear", "non-native"})
 """Kinds that are typed with capitals."""
+MADE_MESSY = frozenset({"typos", "filler", "run-on"})
+"""Kinds that are made from clear questions."""
 SAME_ANSWERS = 3
 TRIES = 1000
+NAMES = (
+    "Mia", "Ben", "Lena", "Omar", "Ella", "Noah", "Ruth", "Ivan", "Nora", "Theo", "Zoe", "Hugo",
+    "Aisha", "Paul", "Yuki", "Carla", "Dario", "Greta", "Samir", "Tara", "Felix", "Priya", "Joel",
+    "Wanda",
+)  # fmt: skip
+THINGS = (
+    "stamps", "marbles", "pencils", "shells", "trading cards", "buttons", "beads", "postcards",
+    "badges", "crayons", "erasers", "walnuts", "magnets", "foreign coins", "pebbles", "bookmarks",
+    "acorns", "lollipops", "dice", "paper clips",
+)  # fmt: skip
 
 Phrasing = Callable[[Problem], tuple[str, str]]
 
@@ -31,55 +43,58 @@ def generate(seed: int = 0) -> list[dict[str, Any]]:
     """All rows of all families, each meaning once, the same for the same seed."""
     random = Random(seed)
     writer = Writer(random)
+    meanings = {meaning for family in FAMILIES for meaning in family.asked}
     rows: list[dict[str, Any]] = []
+    dealt: Counter[str] = Counter()
     for family in FAMILIES:
-        made = sorted(_rows(family, writer, random), key=lambda row: KINDS.index(row["kind"]))
+        made = list(_rows(family, writer, meanings, random))
+        random.shuffle(made)
+        made.sort(key=lambda row: KINDS.index(row["kind"]))
         for number, row in enumerate(made, 1):
-            row |= {"split": "train" if _is_train(len(rows)) else "heldout"}
+            row["split"] = "train" if _is_train(dealt[row["kind"]]) else "heldout"
+            dealt[row["kind"]] += 1
             rows.append({"id": f"{family.prefix}-g{number:03}", **row})
     return rows
 
 
 class Writer:
-    """Puts problems into words, using every phrasing once before it uses one again."""
+    """Puts problems into words, using every phrasing, name and thing once before any again."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._frames = {
-            "filler": shuffled_forever(random, FILLERS),
-            "run-on": shuffled_forever(random, STORIES),
+            "filler": Deck(random, FILLERS),
+            "run-on": Deck(random, STORIES),
         }
-        self._pairs = {
-            (topic, kind): shuffled_forever(random, pairs)
+        self._words = {"name": Deck(random, NAMES), "thing": Deck(random, THINGS)}
+        self._pairs: dict[tuple[str, str], Deck[list[str]]] = {
+            (topic, kind): Deck(random, pairs)
             for topic, kinds in tomllib.loads(PHRASINGS.read_text(encoding="utf-8")).items()
             for kind, pairs in kinds.items()
         }
 
     def phrasing(self, topic: str, kind: str) -> Phrasing:
         """What makes a question of the kind and its reference answer from a problem."""
-        mess = self._mess(kind)
-        pair = next(self._pairs[topic, "clear" if mess else kind])
+        pairs = self._pairs[topic, "clear" if kind in MADE_MESSY else kind]
+        pair = pairs.deal(lambda pair: kind not in self._frames or pair[0].endswith("?"))
+        words = {n: deck.deal() for n, deck in self._words.items() if f"{{{n}}}" in pair[0]}
+        frame = self._frames[kind].deal() if kind in self._frames else ""
 
         def put(problem: Problem) -> tuple[str, str]:
-            values = problem.values | {"answer": problem.answer}
+            values = problem.values | words | {"answer": problem.answer}
             question, reference = (_capitalised(text.format(**values)) for text in pair)
-            if mess:
-                return mess(question), reference
+            if frame:
+                return embed(question, frame), reference
+            if kind == "typos":
+                return typos(question, self._random, values.values()), reference
             return question if kind in PROPER else question.lower(), reference
 
         return put
 
-    def _mess(self, kind: str) -> Callable[[str], str] | None:
-        if kind == "typos":
-            return lambda text: typos(text, self._random)
-        if kind in self._frames:
-            frame = next(self._frames[kind])
-            return lambda text: embed(text, frame)
-        return None
 
-
-def _rows(family: Family, writer: Writer, random: Random) -> Iterator[dict[str, Any]]:
-    meanings = set(family.asked)
+def _rows(
+    family: Family, writer: Writer, meanings: set[str], random: Random
+) -> Iterator[dict[str, Any]]:
     answers: Counter[str] = Counter()
     for topic in family.topics:
         problems = topic.problems(random)
@@ -110,8 +125,8 @@ def _rows(family: Family, writer: Writer, random: Random) -> Iterator[dict[str, 
 
 
 def _is_train(index: int) -> bool:
-    """Three of five rows in turn, so that every kind and topic is in both splits."""
-    return index % 5 in (0, 2, 4)
+    """Three of five rows of a kind in turn, so that each family has the kind in both splits."""
+    return index % 5 in (1, 3, 4)
 
 
 def _capitalised(text: str) -> str:

@@ -6,22 +6,54 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from data import load_questions, split_questions
+from data.generate import generate
 from errors import UserError
+from model_client.encoders import Encoder
 from objectives.facts import find_facts
 
 
 def test_the_shipped_questions_are_what_the_documents_promise() -> None:
     questions = load_questions()
     train, heldout = split_questions(questions)
-    assert len(questions) >= 120
-    assert len(heldout) >= 30
-    assert len({question.category for question in questions}) >= 8
+    assert len(questions) >= 600
+    assert len(heldout) >= 240
+    assert len({question.category for question in questions}) >= 10
     styles = Counter(question.columns["style"] for question in questions)
-    assert min(styles["clear"], styles["messy"]) >= len(questions) / 3
-    assert not {q.question.casefold() for q in train} & {q.question.casefold() for q in heldout}
+    assert 0.45 <= styles["messy"] / len(questions) <= 0.55
+    assert not {q.meaning for q in train} & {q.meaning for q in heldout}
+    for category in {question.category for question in questions}:
+        held_out = [question.category == category for question in heldout]
+        assert sum(held_out) >= 6
+
+
+def test_no_held_out_question_asks_what_a_training_question_asks(encoder: Encoder) -> None:
+    generated = {row["id"] for row in generate()}  # their meanings are exact
+    train, heldout = split_questions([q for q in load_questions() if q.id not in generated])
+    alike = (
+        encoder.encode([q.question for q in heldout])
+        @ encoder.encode([q.question for q in train]).T
+    )
+    for row, column in zip(*np.nonzero(alike > 0.6), strict=True):
+        one, other = heldout[row], train[column]
+        shared = {fact for facts in one.key_facts for fact in facts} & {
+            fact for facts in other.key_facts for fact in facts
+        }
+        assert not shared, (one, other)
+
+
+def test_the_generated_questions_are_those_that_the_script_makes() -> None:
+    shipped = {question.id: question for question in load_questions()}
+    for row in generate():
+        question = shipped[row["id"]]
+        assert (question.question, question.split, question.meaning) == (
+            row["question"],
+            row["split"],
+            row["meaning"],
+        )
 
 
 def test_every_shipped_reference_holds_its_own_key_facts() -> None:

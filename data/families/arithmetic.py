@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import starmap
 from random import Random
 
 from data.families.numbers import spellings
 from data.families.problem import Family, Problem, Topic, shuffled_forever
 
-NAMES = (
-    "Mia", "Ben", "Lena", "Omar", "Ella", "Noah", "Ruth", "Ivan", "Nora", "Theo", "Zoe", "Hugo",
-)  # fmt: skip
-THINGS = (
-    "stamps", "marbles", "pencils", "shells", "cards", "buttons", "stickers", "beads",
-    "postcards", "badges",
-)  # fmt: skip
 BANKNOTES = (10, 20, 50)
 PERCENTAGES = (10, 20, 25, 30, 75)
 SMALLEST_ANSWER = 3
@@ -22,83 +16,87 @@ SMALLEST_ANSWER = 3
 
 def sums(random: Random) -> Iterator[Problem]:
     """`a` and `b` to be added."""
-    for values in _words(random):
+    while True:
         a, b = random.randint(3, 29), random.randint(3, 29)
-        yield _problem(f"sum:{min(a, b)}+{max(a, b)}", a + b, values, a=a, b=b)
+        yield _problem(added(a, b), a + b, a=a, b=b)
 
 
 def differences(random: Random) -> Iterator[Problem]:
     """`b` to be taken from `a`."""
-    for values in _words(random):
+    while True:
         a = random.randint(8, 39)
         b = random.randint(2, a - SMALLEST_ANSWER)
-        yield _problem(f"difference:{a}-{b}", a - b, values, a=a, b=b)
+        yield _problem(added(b, a - b), a - b, a=a, b=b)
 
 
 def changes(random: Random) -> Iterator[Problem]:
     """The change from a banknote `a` after paying `b`."""
-    for values in _words(random):
+    while True:
         a = random.choice(BANKNOTES)
         b = random.randint(2, a - SMALLEST_ANSWER)
-        yield _problem(f"difference:{a}-{b}", a - b, values, a=a, b=b)
+        yield _problem(added(b, a - b), a - b, a=a, b=b)
 
 
 def products(random: Random) -> Iterator[Problem]:
     """`a` to be multiplied by `b`."""
-    for values in _words(random):
+    while True:
         a, b = random.randint(3, 10), random.randint(3, 12)
-        yield _problem(f"product:{min(a, b)}*{max(a, b)}", a * b, values, a=a, b=b)
+        yield _problem(multiplied(a, b), a * b, a=a, b=b)
 
 
 def doubles(random: Random) -> Iterator[Problem]:
     """`a` to be doubled."""
-    for values in _words(random):
+    while True:
         a = random.randint(6, 50)
-        yield _problem(f"product:2*{a}", 2 * a, values, a=a)
+        yield _problem(multiplied(2, a), 2 * a, a=a)
 
 
 def quotients(random: Random) -> Iterator[Problem]:
     """`a` to be divided by `b`, without remainder."""
-    for values in _words(random):
+    while True:
         b, answer = random.randint(3, 10), random.randint(SMALLEST_ANSWER, 12)
-        yield _problem(f"quotient:{answer * b}/{b}", answer, values, a=answer * b, b=b)
+        yield _problem(multiplied(b, answer), answer, a=answer * b, b=b)
 
 
 def halves(random: Random) -> Iterator[Problem]:
     """`a` to be halved."""
-    for values in _words(random):
-        answer = random.randint(4, 50)
-        yield _problem(f"quotient:{2 * answer}/2", answer, values, a=2 * answer)
+    while True:
+        answer = random.randint(6, 50)
+        yield _problem(multiplied(2, answer), answer, a=2 * answer)
 
 
 def percentages(random: Random) -> Iterator[Problem]:
     """`b` percent of `a`, a whole number."""
-    for values in _words(random):
+    while True:
         a, b = random.randrange(20, 201, 20), random.choice(PERCENTAGES)
-        yield _problem(f"percent:{b}%*{a}", a * b // 100, values, a=a, b=b)
+        answer = a * b // 100
+        divides = 100 % b == 0
+        meaning = multiplied(100 // b, answer) if divides else f"percent:{b}%*{a}={answer}"
+        yield _problem(meaning, answer, a=a, b=b)
 
 
 def sequences(random: Random) -> Iterator[Problem]:
     """Four `terms` of equal steps, up or down, and the one that follows."""
-    for values in _words(random):
-        start, step = random.randint(1, 20), random.randint(2, 10)
+    for step in shuffled_forever(random, range(2, 11)):
+        start = random.randint(SMALLEST_ANSWER, 20)
         terms = [start + step * index for index in range(5)]
         *shown, answer = random.choice((terms, terms[::-1]))
-        yield _problem(
-            f"sequence:{','.join(map(str, shown))}",
-            answer,
-            values | {"terms": ", ".join(map(str, shown))},
-        )
+        meaning = f"sequence:{','.join(map(str, terms))}"
+        yield _problem(meaning, answer, terms=", ".join(map(str, shown)))
 
 
-def _words(random: Random) -> Iterator[dict[str, str]]:
-    names, things = shuffled_forever(random, NAMES), shuffled_forever(random, THINGS)
-    for name, thing in zip(names, things, strict=False):
-        yield {"name": name, "thing": thing}
+def added(a: int, b: int) -> str:
+    """The meaning of a sum and of its two differences."""
+    return multiplied(2, a) if a == b else f"sum:{min(a, b)}+{max(a, b)}={a + b}"
 
 
-def _problem(meaning: str, answer: int, values: dict[str, str], **numbers: int) -> Problem:
-    filled = values | {name: str(number) for name, number in numbers.items()}
+def multiplied(a: int, b: int) -> str:
+    """The meaning of a product and of its two quotients."""
+    return f"product:{min(a, b)}*{max(a, b)}={a * b}"
+
+
+def _problem(meaning: str, answer: int, **values: int | str) -> Problem:
+    filled = {name: str(value) for name, value in values.items()}
     return Problem(meaning, str(answer), spellings(answer), filled)
 
 
@@ -127,10 +125,14 @@ FAMILY = Family(
     ),
     asked=frozenset(
         {
-            "sum:5+7", "sum:7+8", "difference:20-9", "difference:50-30", "difference:24-10",
-            "difference:12-4", "difference:8-3", "product:4*6", "product:8*9", "product:4*10",
-            "product:3*6", "product:3*11", "product:3*7", "quotient:18/3", "quotient:60/2",
-            "quotient:35/5", "quotient:100/4",
+            *starmap(added, (
+                (5, 7), (9, 11), (3, 10), (4, 11), (6, 11), (2, 15), (7, 8), (20, 30), (10, 14),
+                (4, 8), (3, 5), (6, 6), (4, 12), (4, 6), (6, 10),
+            )),
+            *starmap(multiplied, (
+                (4, 6), (3, 6), (2, 5), (2, 30), (8, 9), (5, 7), (4, 10), (4, 25), (3, 11), (3, 7),
+                (2, 150), (4, 20),
+            )),
         }
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from random import Random
 
-from data.families.numbers import spellings, year_spellings
+from data.families.numbers import ordinals, spellings, year_spellings
 from data.families.problem import Family, Problem, Topic, shuffled_forever
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -17,6 +17,8 @@ MONTHS = (
 )  # fmt: skip
 COMMON_WORDS = frozenset({"May"})
 """Names that a wrong answer holds by accident."""
+SHORT = {"May": (), "September": ("Sep", "Sept")}
+"""Abbreviations other than the first three letters."""
 COMMON_YEAR = 2023
 YEARS = range(1991, 2032)
 
@@ -26,7 +28,8 @@ def days_in_month(random: Random) -> Iterator[Problem]:
     for month in shuffled_forever(random, MONTHS):
         if month != "February":
             count = calendar.monthrange(COMMON_YEAR, MONTHS.index(month) + 1)[1]
-            yield _counted(f"days-in-month:{month}", count, month=month)
+            said = (*spellings(count), *ordinals(count))
+            yield Problem(f"days-in-month:{month}", str(count), said, {"month": month})
 
 
 def weekdays_after(random: Random) -> Iterator[Problem]:
@@ -46,14 +49,15 @@ def weekdays_before(random: Random) -> Iterator[Problem]:
 
 
 def months_around(random: Random) -> Iterator[Problem]:
-    """The month that lies `span` ("3 months before", "right after") a given `month`."""
+    """The month that lies `span` or `gap` ("right after", "one month after") a `month`."""
     for month in shuffled_forever(random, MONTHS):
         n, side = random.randint(1, 5), random.choice(("before", "after"))
         answer = MONTHS[(MONTHS.index(month) + (n if side == "after" else -n)) % 12]
         first, last = (month, answer) if side == "after" else (answer, month)
         if answer not in COMMON_WORDS:
-            span = f"right {side}" if n == 1 else f"{n} months {side}"
-            yield _named(f"month:{first}+{n}={last}", answer, month=month, span=span)
+            gap = f"one month {side}" if n == 1 else f"{n} months {side}"
+            values = {"month": month, "gap": gap, "span": f"right {side}" if n == 1 else gap}
+            yield _named(f"month:{first}+{n}={last}", answer, **values)
 
 
 def months_between(random: Random) -> Iterator[Problem]:
@@ -87,8 +91,9 @@ def leap_years(random: Random) -> Iterator[Problem]:
     for year in shuffled_forever(random, [year for year in YEARS if not calendar.isleap(year)]):
         side, step = random.choice((("after", 1), ("before", -1)))
         answer = next(y for y in range(year, year + 9 * step, step) if calendar.isleap(y))
+        first = year // 4 * 4
         values = {"year": str(year), "side": side}
-        yield Problem(f"leap:{side} {year}", str(answer), year_spellings(answer), values)
+        yield Problem(f"leap:{first}-{first + 4}", str(answer), year_spellings(answer), values)
 
 
 def days_in_year(random: Random) -> Iterator[Problem]:
@@ -109,9 +114,14 @@ def _said(day: date) -> str:
 
 def _date_spellings(day: date) -> tuple[str, ...]:
     month = MONTHS[day.month - 1]
-    ordinal = f"{day.day}{({1: 'st', 2: 'nd', 3: 'rd'}).get(day.day, 'th')}"
-    forms = "{m} {d}", "{d} {m}", "{d} of {m}", "{m} {o}", "{m} the {o}", "{o} {m}", "{o} of {m}"
-    return tuple(form.format(m=month, d=day.day, o=ordinal) for form in forms)
+    ordinal, *named = ordinals(day.day)
+    full = [f"{month} {day.day}", f"{month} the {day.day}"]
+    full += [f"{month} {the}{name}" for name in named for the in ("", "the ")]
+    full += [f"{d} {of}{month}" for d in (day.day, ordinal, *named) for of in ("", "of ")]
+    for short in SHORT.get(month, (month[:3],)):
+        full += [f"{short} {day.day}", f"{short}. {day.day}", f"{day.day} {short}"]
+        full += [f"{ordinal} {short}", f"{ordinal} of {short}"]
+    return tuple(full)
 
 
 def _counted(meaning: str, answer: int, **values: str) -> Problem:
@@ -140,6 +150,7 @@ FAMILY = Family(
         {
             "days-in-month:April",
             "days-in-year:2000",
+            "weekday:Tuesday+1=Wednesday",
             "weekday:Wednesday+1=Thursday",
             "weekday:Friday+3=Monday",
         }

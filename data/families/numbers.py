@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 SMALL = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
     "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
     "nineteen",
 )  # fmt: skip
 TENS = ("-", "-", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+
+ORDINALS = {
+    "one": "first", "two": "second", "three": "third", "five": "fifth", "eight": "eighth",
+    "nine": "ninth", "twelve": "twelfth", "twenty": "twentieth", "thirty": "thirtieth",
+}  # fmt: skip
+SUFFIXES = {1: "st", 2: "nd", 3: "rd"}
 
 
 def spellings(number: int) -> tuple[str, ...]:
@@ -34,6 +42,18 @@ def year_spellings(year: int) -> tuple[str, ...]:
     if rest < 10:
         return (str(year),)
     return (str(year), *(f"{_words(century)[0]} {words}" for words in _words(rest)))
+
+
+def ordinals(number: int) -> tuple[str, ...]:
+    """How an answer may write the day of a month.
+
+    >>> ordinals(22)
+    ('22nd', 'twenty-second', 'twenty second')
+    """
+    suffix = "th" if number // 10 == 1 else SUFFIXES.get(number % 10, "th")
+    words = (re.split(r"(?<=[- ])", text) for text in _words(number))
+    named = ("".join([*tens, ORDINALS.get(last, f"{last}th")]) for *tens, last in words)
+    return (f"{number}{suffix}", *named)
 
 
 def _words(number: int) -> list[str]:

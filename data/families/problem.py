@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 
@@ -15,7 +15,7 @@ class Problem:
     """Something to ask, before it is put into words."""
 
     meaning: str
-    """The same for all ways to ask it, whatever the order of its numbers."""
+    """The same for all ways to ask it, whichever of its numbers is asked for."""
     answer: str
     """As the reference says it."""
     spellings: tuple[str, ...]
@@ -50,3 +50,21 @@ def shuffled_forever(random: Random, items: Sequence[Item]) -> Iterator[Item]:
     """All items in random order, again and again: none twice before each was seen once."""
     while True:
         yield from random.sample(items, len(items))
+
+
+class Deck(Generic[Item]):
+    """Deals items in random order: none twice before each that fits was dealt once."""
+
+    def __init__(self, random: Random, items: Sequence[Item]) -> None:
+        self._random = random
+        self._items = items
+        self._left: list[Item] = []
+
+    def deal(self, fits: Callable[[Item], bool] = lambda _: True) -> Item:
+        """The next item that fits; the others stay for later."""
+        fitting = [item for item in self._left if fits(item)]
+        if not fitting:
+            self._left += self._random.sample(self._items, len(self._items))
+            return self.deal(fits)
+        self._left.remove(fitting[0])
+        return fitting[0]
