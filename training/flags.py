@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from dataclasses import MISSING, Field, field
 from typing import Any
@@ -30,6 +31,32 @@ def batch_size(text: str | float) -> int | str:
     ('auto', 8)
     """
     return AUTO if text == AUTO else whole_number(text)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Reads whole numbers, for argparse; smaller ones are refused."""
+
+    def read(text: str) -> int:
+        try:
+            value = whole_number(text)
+        except (ValueError, OverflowError):
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number from {least} on, not {text}")
+        return value
+
+    return read
+
+
+def fraction(text: str) -> float:
+    """A number between 0 and 1, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, not {text}")
+    return value
 
 
 def flag(

@@ -1,0 +1,187 @@
+"""Ways to learn which action is best where, each with the same number of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from benchmarks.learning.tasks import Task
+from ppo import PPO, ActorCritic, RolloutStorage, collect_rollout
+from ppo.gym_group import GymGroup
+from training.settings import Settings
+from training.trainer import ppo_settings
+
+Values = dict[int, float]
+"""What the greedy choice is worth on held-out contexts, after so many steps."""
+Learner = Callable[[Task, int, Sequence[int]], Values]
+
+
+class TaskEnv(gym.Env[npt.NDArray[np.float32], np.int64]):
+    """Episodes of one step: a training context, drawn in shuffled passes through all of them."""
+
+    def __init__(self, task: Task) -> None:
+        size = task.observations.shape[1]
+        self.observation_space = gym.spaces.Box(-1.0, 1.0, (size,), np.float32)
+        self.action_space = gym.spaces.Discrete(task.num_actions)
+        self._task = task
+        self._order: list[int] = []
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
+        super().reset(seed=seed)
+        if not self._order:
+            self._order = list(self.np_random.permutation(self._task.train))
+        self._row = int(self._order.pop())
+        return self._task.observations[self._row], {}
+
+    def step(
+        self, action: np.int64 | int
+    ) -> tuple[npt.NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        noise = self._task.noise * self.np_random.standard_normal() if action else 0.0
+        reward = float(self._task.worth[self._row, int(action)] + noise)
+        return self._task.observations[self._row], reward, True, False, {}
+
+
+def ours(task: Task, seed: int, budgets: Sequence[int], settings: Settings) -> Values:
+    """The product's PPO, driven as the trainer drives it."""
+    torch.manual_seed(seed)
+    envs = settings.num_processes
+    group = GymGroup(lambda: TaskEnv(task), envs, seed=seed)
+    policy = ActorCritic(group.observation_size, group.num_actions, settings.hidden_size)
+    algorithm = PPO(policy, ppo_settings(settings))
+    generators = [np.random.default_rng([seed, 1, index]) for index in range(envs)]
+    shuffle = np.random.default_rng([seed, 2])
+    values: Values = {}
+    steps = 0
+    while steps < max(budgets):
+        storage = RolloutStorage(
+            settings.num_steps, envs, group.observation_size, group.num_actions
+        )
+        collect_rollout(
+            group,
+            policy,
+            storage,
+            generators,
+            gamma=settings.gamma,
+            gae_lambda=settings.gae_lambda,
+        )
+        steps += envs * settings.num_steps
+        algorithm.update(storage, shuffle)
+        for budget in budgets:
+            if steps <= budget:
+                values[budget] = _greedy_value(task, policy)
+    return values
+
+
+def _greedy_value(task: Task, policy: ActorCritic) -> float:
+    rows = task.observations[task.heldout]
+    log_probs, _ = policy.predict(rows, np.ones((len(rows), task.num_actions), bool))
+    return task.value(log_probs.argmax(1))
+
+
+def sb3(task: Task, seed: int, budgets: Sequence[int], **changes: Any) -> Values:
+    """Stable-Baselines3's PPO on the same environments."""
+    from stable_baselines3 import PPO as SB3PPO
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    values: Values = {}
+
+    class Measure(BaseCallback):
+        def _on_step(self) -> bool:
+            return True
+
+        def _on_rollout_start(self) -> None:
+            for budget in budgets:
+                if self.num_timesteps <= budget:
+                    actions, _ = self.model.predict(
+                        task.observations[task.heldout], deterministic=True
+                    )
+                    values[budget] = task.value(actions)
+
+        def _on_training_end(self) -> None:
+            self._on_rollout_start()
+
+    envs = DummyVecEnv([lambda: TaskEnv(task)] * 16)
+    options = {"n_steps": 8, "batch_size": 32, "n_epochs": 4, "gamma": 1.0, **changes}
+    model = SB3PPO("MlpPolicy", envs, seed=seed, device="cpu", **options)
+    model.learn(max(budgets), callback=Measure())
+    return values
+
+
+def bandit(
+    task: Task,
+    seed: int,
+    budgets: Sequence[int],
+    choose: Callable[[npt.NDArray[np.float32]], int],
+    learn: Callable[[npt.NDArray[np.float32], int, float], None],
+    greedy: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]],
+) -> Values:
+    """A learner that learns after every step."""
+    env = TaskEnv(task)
+    observation, _ = env.reset(seed=seed)
+    values: Values = {}
+    for step in range(1, max(budgets) + 1):
+        action = choose(observation)
+        _, reward, *_ = env.step(action)
+        learn(observation, action, reward)
+        observation, _ = env.reset()
+        if step in budgets:
+            values[step] = task.value(greedy(task.observations[task.heldout]))
+    return values
+
+
+def ucb(task: Task, seed: int, budgets: Sequence[int], exploration: float = 0.3) -> Values:
+    """UCB1 without context: one action for all questions."""
+    sums, counts = np.zeros(task.num_actions), np.zeros(task.num_actions)
+
+    def choose(_: npt.NDArray[np.float32]) -> int:
+        if (counts == 0).any():
+            return int(np.flatnonzero(counts == 0)[0])
+        bound = exploration * np.sqrt(2 * np.log(counts.sum()) / counts)
+        return int((sums / counts + bound).argmax())
+
+    def learn(_: npt.NDArray[np.float32], action: int, reward: float) -> None:
+        sums[action] += reward
+        counts[action] += 1
+
+    def greedy(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        return np.full(len(rows), (sums / np.maximum(counts, 1)).argmax())
+
+    return bandit(task, seed, budgets, choose, learn, greedy)
+
+
+def linucb(
+    task: Task, seed: int, budgets: Sequence[int], alpha: float = 0.3, ridge: float = 1.0
+) -> Values:
+    """LinUCB: a ridge regression for each action, with a bonus for what is little known."""
+    size = task.observations.shape[1] + 1
+    inverses = np.stack([np.eye(size) / ridge] * task.num_actions)
+    sums = np.zeros((task.num_actions, size))
+
+    def extended(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        return np.concatenate([rows, np.ones((*rows.shape[:-1], 1))], axis=-1)
+
+    def choose(row: npt.NDArray[np.float32]) -> int:
+        x = extended(row)
+        reach = inverses @ x
+        means = np.einsum("as,as->a", reach, sums)
+        return int((means + alpha * np.sqrt(reach @ x)).argmax())
+
+    def learn(row: npt.NDArray[np.float32], action: int, reward: float) -> None:
+        x = extended(row)
+        reach = inverses[action] @ x
+        inverses[action] -= np.outer(reach, reach) / (1 + x @ reach)
+        sums[action] += reward * x
+
+    def greedy(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+        weights = np.einsum("ast,at->as", inverses, sums)
+        return np.asarray((extended(rows) @ weights.T).argmax(1))
+
+    return bandit(task, seed, budgets, choose, learn, greedy)

@@ -1,0 +1,151 @@
+"""Tasks of one step whose worth is known for every action: to see how fast something learns."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from data import Question, load_questions
+from environment.episodes import EpisodeState, EpisodeView
+from environment.features import query_features
+from model_client.encoders import PACKAGED_MODEL, Encoder, load_encoder
+from objectives.refusal import is_refusal
+from operators import load_operators
+
+NOISE = 0.2
+"""Deviation of a reward around the worth of its action."""
+BASE_SPREAD = 0.1
+EFFECT_SPREAD = 0.2
+EFFECT_SHARE = 0.5
+"""Share of the pairs of operator and trait in which the trait matters."""
+REFUSED_SHARE = 0.25
+CUT_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Task:
+    """Contexts with the worth of every action in each of them; action 0 changes nothing."""
+
+    observations: npt.NDArray[np.float32]
+    worth: npt.NDArray[np.float64]
+    noise: float
+    train: npt.NDArray[np.int64]
+    heldout: npt.NDArray[np.int64]
+
+    @property
+    def num_actions(self) -> int:
+        return self.worth.shape[1]
+
+    @property
+    def random_value(self) -> float:
+        """What random actions are worth on the held-out contexts."""
+        return float(self.worth[self.heldout].mean())
+
+    @property
+    def best_value(self) -> float:
+        """What the best action of each held-out context is worth: the contextual optimum."""
+        return float(self.worth[self.heldout].max(1).mean())
+
+    def value(self, actions: Sequence[int] | npt.NDArray[np.int64]) -> float:
+        """What `actions`, one for each held-out context, are worth."""
+        return float(self.worth[self.heldout, actions].mean())
+
+    def share_of_gap(self, value: float) -> float:
+        """0 where a value is that of random actions, 1 where it is the optimum."""
+        return (value - self.random_value) / (self.best_value - self.random_value)
+
+
+def simulated_task(seed: int, questions: Sequence[Question], observed: Observed) -> Task:
+    """Operators whose worth depends on traits of the question and of its first answer.
+
+    The traits can be read off the text: misspelt words, length, digits, a question mark, a first
+    answer that refuses or is cut, and the topic. How much each matters to which operator is drawn
+    from `seed`.
+    """
+    generator = np.random.default_rng(seed)
+    num_operators = len(load_operators())
+    traits = observed.traits
+    base = generator.normal(0, BASE_SPREAD, num_operators)
+    effects = generator.normal(0, EFFECT_SPREAD, (traits.shape[1], num_operators))
+    effects *= generator.random(effects.shape) < EFFECT_SHARE
+    worth = np.zeros((len(questions), num_operators + 1))
+    worth[:, 1:] = base + (traits - traits.mean(0)) @ effects
+    return Task(observed.observations, worth, NOISE, *split_rows(questions))
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the policy sees of each question, and the traits that decide."""
+
+    observations: npt.NDArray[np.float32]
+    traits: npt.NDArray[np.float64]
+
+
+def observe(questions: Sequence[Question], encoder: Encoder | None = None) -> Observed:
+    """The first observation of an episode of each question, with a made-up first answer."""
+    encoder = encoder or load_encoder(PACKAGED_MODEL)
+    view = EpisodeView(len(load_operators()), encoder.dimension, 1)
+    states = [_opening(question) for question in questions]
+    encoder.keep([text for state in states for text in (state.original, state.answer)])
+    categories = sorted({question.category for question in questions})
+    half = set(categories[::2])
+    traits = [
+        _traits(state, question.category in half)
+        for state, question in zip(states, questions, strict=True)
+    ]
+    return Observed(observations_of(states, view, encoder), np.array(traits, float))
+
+
+def observations_of(
+    states: Sequence[EpisodeState], view: EpisodeView, encoder: Encoder
+) -> npt.NDArray[np.float32]:
+    """What the policy sees of each state: a row for each."""
+    rows = []
+    for state in states:
+        flow = view.observe_flow(state)
+        request = next(flow)
+        try:
+            flow.send(encoder.encode_each(request.texts))
+        except StopIteration as stop:
+            rows.append(stop.value)
+    return np.stack(rows)
+
+
+def split_rows(
+    questions: Sequence[Question],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The row numbers of the training and of the held-out questions."""
+    train = np.array([question.split == "train" for question in questions])
+    return np.flatnonzero(train), np.flatnonzero(~train)
+
+
+def _opening(question: Question) -> EpisodeState:
+    draw = hashlib.sha256(question.id.encode()).digest()
+    refused, cut = draw[0] / 256 < REFUSED_SHARE, draw[1] / 256 < CUT_SHARE
+    answer = "I'm sorry, but I can't help with that." if refused else question.reference
+    if cut and not refused:
+        answer = " ".join(answer.split()[:-1])
+    text = question.question
+    return EpisodeState(text, text, text, None, answer, cut and not refused, (), 1)
+
+
+def _traits(state: EpisodeState, topic: bool) -> list[float]:
+    words, _, _, misspelt, mark, *_ = query_features(state.original)
+    return [
+        misspelt,
+        mark,
+        float(words > 0.6),
+        float(any(character.isdigit() for character in state.original)),
+        float(is_refusal(state.answer)),
+        float(state.answer_cut),
+        float(topic),
+    ]
+
+
+def shipped_questions() -> list[Question]:
+    """The questions that the tasks are made of."""
+    return load_questions()

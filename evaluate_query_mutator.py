@@ -1,0 +1,84 @@
+"""Tells whether a trained policy makes answers better on questions that it has not seen."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from command_line import OneLineParser, exit_code, leave
+from training.flags import at_least, fraction
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = OneLineParser(
+        prog="evaluate_query_mutator.py",
+        description=__doc__,
+        epilog="example: python evaluate_query_mutator.py runs/NAME --target-model llama3.2:1b",
+    )
+    add = parser.add_argument
+    add("run", metavar="RUN", help="directory of a trained run")
+    add("--dataset", metavar="FILE", help="take the held-out questions of this file")
+    add(
+        "--num-questions",
+        type=at_least(1),
+        metavar="N",
+        help="ask a sample of so many held-out questions (default: all)",
+    )
+    add(
+        "--num-training-questions",
+        type=at_least(1),
+        default=100,
+        metavar="N",
+        help="training questions on which the best single operator is chosen (default: 100)",
+    )
+    add(
+        "--margin",
+        type=fraction,
+        default=0.02,
+        metavar="X",
+        help="difference in score that nobody would miss (default: 0.02)",
+    )
+    add("--target-model", help="model that answers (default: as in training); another one: transfer")
+    add("--mutator-model", help="model that rewrites (default: as in training)")
+    add("--judge-model", help="model that judges, for the objective judge")
+    add(
+        "--server",
+        action="append",
+        help="auto, embedded or a URL (repeatable; default: as in training)",
+    )
+    add("--batch-size", help="calls at once, or auto (default: as in training)")
+    add("--output", metavar="DIR", help="where the results go (default: in the run's directory)")
+    return parser
+
+
+def evaluate(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
+    args = build_parser().parse_args(argv)
+    # Heavy imports come late: --help and a wrong flag answer at once.
+    from evaluation.command import evaluate_command
+
+    return evaluate_command(
+        args.run,
+        dataset=args.dataset,
+        num_questions=args.num_questions,
+        num_training=args.num_training_questions,
+        output=args.output,
+        margin=args.margin,
+        changes={
+            "server": args.server,
+            "target_model": args.target_model,
+            "mutator_model": args.mutator_model,
+            "judge_model": args.judge_model,
+            "batch_size": args.batch_size,
+        },
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return exit_code(lambda: evaluate(argv))
+
+
+if __name__ == "__main__":
+    leave(main())

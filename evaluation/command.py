@@ -1,0 +1,254 @@
+"""What `evaluate_query_mutator.py` does, and the end of a training run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from command_line import show_warnings
+from data import Question, load_questions, split_questions
+from environment.scoring import flow_handlers
+from errors import ServerUnavailableError, UserError
+from evaluation.comparison import Pick, compare
+from evaluation.measuring import Asking, Measured, Tried, measure_flow
+from evaluation.records import Records
+from evaluation.report import as_json, as_text, draw
+from evaluation.trained_policy import TrainedPolicy, load_run, load_trained
+from evaluation.verdict import MARGIN, decide
+from model_client.encoders import Encoder
+from model_client.flows import FlowRunner
+from model_client.session import Models, open_models
+from objectives import Batch, Weights
+from objectives.helpful import make_helpful_objective
+from training.run_directory import RunDirectory
+from training.settings import Settings, check, parsed_fields
+from training.setup import Task, load_task, model_options
+
+EVALUATION = "evaluation"
+TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
+AT_ONCE = 64
+"""Questions under way together: enough for any server, few enough to finish one by one."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which questions are asked, and where the result goes."""
+
+    heldout: list[Question]
+    training: list[Question]
+    directory: Path
+    margin: float = MARGIN
+
+
+def evaluate_command(
+    run_path: str,
+    *,
+    dataset: str | None,
+    num_questions: int | None,
+    num_training: int,
+    output: str | None,
+    margin: float,
+    changes: dict[str, Any],
+) -> int:
+    """Evaluates a run's policy; returns the exit code."""
+    show_warnings()
+    torch.set_num_threads(1)
+    run = RunDirectory(run_path)
+    settings, operators = load_run(run)
+    given = {key: value for key, value in changes.items() if value is not None}
+    if "batch_size" in given:
+        given["use_batching"] = True
+    if "server" in given:
+        given |= {"mutator_server": [], "target_server": []}
+    settings = replace(settings, **parsed_fields(given))
+    check(settings)
+    if not run.checkpoint.is_file():
+        raise UserError(f"{run.path} holds no checkpoint; is it the run you mean?")
+    task = replace(load_task(settings), operators=operators)
+    heldout = split_questions(load_questions(dataset))[1] if dataset else task.heldout
+    directory = Path(output) if output else run.path / _name(dataset, given.get("target_model"))
+    plan = make_plan(
+        heldout,
+        task.train,
+        directory,
+        num_questions=num_questions,
+        num_training=num_training,
+        margin=margin,
+    )
+    with open_models(**model_options(settings)) as models:
+        print(
+            f"server: {models.connection.why}; mutator {models.roles.mutator_model}, "
+            f"target {models.roles.target_model}",
+            file=sys.stderr,
+        )
+        trained = load_trained(run, settings, operators, models.encoder.dimension)
+        return evaluate(trained, task, models, plan, settings)
+
+
+def make_plan(
+    heldout: Sequence[Question],
+    training: Sequence[Question],
+    directory: Path,
+    *,
+    num_questions: int | None = None,
+    num_training: int,
+    margin: float = MARGIN,
+) -> Plan:
+    """The questions to ask: all, or samples that do not change with the seed of a run."""
+    if not heldout:
+        raise UserError("no question is held out: an evaluation needs some (split: heldout)")
+    chosen = _sample(heldout, num_questions)
+    return Plan(chosen, _sample(training, num_training), directory, margin)
+
+
+def evaluate(
+    trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
+) -> int:
+    """Asks, compares, writes and prints; returns the exit code."""
+    asking = Asking(
+        trained.operators, trained.view, task.objective, models.roles, trained.policy
+    )
+    try:
+        records = Records(plan.directory, _fingerprint(asking, plan, settings, task))
+    except OSError as error:
+        raise UserError(f"cannot write to {plan.directory}: {error.strerror}") from error
+    try:
+        _measure(plan, asking, models, records, settings.max_workers)
+    except (KeyboardInterrupt, ServerUnavailableError):
+        print(
+            f"{len(records.measured)} questions are done and kept in {plan.directory}; "
+            "the same command goes on from there",
+            file=sys.stderr,
+        )
+        raise
+    heldout = [records.measured[q.id] for q in plan.heldout if q.id in records.measured]
+    training = [records.measured[q.id] for q in plan.training if q.id in records.measured]
+    heldout, failed = _without_failures(heldout)
+    training, _ = _without_failures(training)
+    if not heldout or not training:
+        raise ServerUnavailableError("no question could be asked in every way")
+    comparison = compare(heldout, training, helpful_pick(models.encoder))
+    verdict = decide(comparison, margin=plan.margin)
+    text = as_text(comparison, verdict)
+    if failed:
+        text = f"{failed} questions are left out: a call failed.\n\n{text}"
+    about = {
+        "objective": settings.objective,
+        "target_model": models.roles.target_model,
+        "mutator_model": models.roles.mutator_model,
+        "left_out": failed,
+    }
+    (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
+    figures = json.dumps(as_json(comparison, verdict, about), indent=2, ensure_ascii=False)
+    (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
+    picture = draw(comparison, verdict, plan.directory / PICTURE)
+    print(f"\n{text}\n\npicture: {picture}")
+    return 0
+
+
+def helpful_pick(encoder: Encoder) -> Pick:
+    """Picks the answer that `helpful` scores best: it needs no reference."""
+    objective = make_helpful_objective(Weights())
+
+    def pick(measured: Measured, tried: Sequence[Tried]) -> int:
+        count = len(tried)
+        scores = objective(
+            Batch(
+                questions=[measured.question] * count,
+                rewritten_questions=[one.rewritten_question for one in tried],
+                answers=[one.answer for one in tried],
+                references=[""] * count,
+                key_facts=[()] * count,
+                encode=encoder.encode_each,
+                columns=[{}] * count,
+                evidence=[None] * count,
+            )
+        )
+        return max(range(count), key=lambda index: scores[index].total)
+
+    return pick
+
+
+def _measure(
+    plan: Plan, asking: Asking, models: Models, records: Records, max_workers: int | None
+) -> None:
+    """Asks what has not been asked yet, each question in every way."""
+    handlers = flow_handlers(asking.objective, models.encoder)
+    runner = FlowRunner(models.client, handlers, max_workers=max_workers)
+    singles = replace(asking, policy=None)
+    waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
+    total = len(waiting)
+    waiting = [(q, how) for q, how in waiting if q.id not in records.measured]
+    failed = 0
+    with tqdm(
+        total=total,
+        initial=total - len(waiting),
+        unit="question",
+        disable=None,
+        dynamic_ncols=True,
+        bar_format="evaluating {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
+        " [{elapsed}<{remaining}] {desc}",
+    ) as bar:
+        started = 0
+        while started < len(waiting) or runner.pending:
+            while started < len(waiting) and runner.pending < AT_ONCE:
+                question, how = waiting[started]
+                runner.start(question.id, measure_flow(question, how), progress=started)
+                started += 1
+            for _, measured in runner.wait():
+                failed += bool(measured.failure)
+                records.add(measured)
+                counts = models.client.counts()
+                bar.set_description_str(
+                    f"{counts.model_calls} calls {failed} failed", refresh=False
+                )
+                bar.update()
+                if measured.failure and (reason := models.client.why_gone()):
+                    raise ServerUnavailableError(reason)
+
+
+def _without_failures(measured: Sequence[Measured]) -> tuple[list[Measured], int]:
+    good = [one for one in measured if not one.failure]
+    return good, len(measured) - len(good)
+
+
+def _sample(questions: Sequence[Question], count: int | None) -> list[Question]:
+    if count is None or count >= len(questions):
+        return list(questions)
+    return random.Random(0).sample(list(questions), count)
+
+
+def _name(dataset: str | None, target_model: str | None) -> str:
+    parts = [EVALUATION, Path(dataset).stem if dataset else "", target_model or ""]
+    return "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts if part)
+
+
+def _fingerprint(asking: Asking, plan: Plan, settings: Settings, task: Task) -> str:
+    """Changes with all that a measured question depends on."""
+    assert isinstance(asking.policy, torch.nn.Module)
+    weights = hashlib.sha256()
+    for name, value in sorted(asking.policy.state_dict().items()):
+        weights.update(name.encode() + value.numpy().tobytes())
+    parts = [
+        weights.hexdigest(),
+        task.fingerprint(),
+        asdict(asking.roles),
+        [asdict(operator) for operator in asking.operators],
+        {key: value for key, value in settings.stored().items() if "weight" in key},
+        settings.objective,
+        settings.drift_threshold,
+        settings.max_rewrites,
+        settings.embedding_model,
+        sorted(question.question for question in plan.heldout),
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,207 @@
+"""From measured questions to what they say: how the policy compares with simpler ways."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluation.measuring import UNCHANGED, Measured, Tried
+from evaluation.statistics import Difference, Numbers, paired_differences
+
+POLICY = "policy"
+RANDOM = "random operator"
+BEST_OF_N = "best of {n}, picked without the reference"
+ORACLE = "oracle"
+DRAWS = 64
+
+Pick = Callable[[Measured, Sequence[Tried]], int]
+"""Which of some answers to a question looks best, told without the reference."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way of asking, over all questions: its mean score and what a question costs."""
+
+    name: str
+    score: float
+    target_calls: float
+    mutator_calls: float
+    seconds: float
+    policy_ahead: Difference | None = None
+    """The policy's score minus this one's; None for the policy itself and for the ceiling."""
+
+
+@dataclass(frozen=True)
+class CategoryGain:
+    """The policy against the unchanged question within one category."""
+
+    category: str
+    questions: int
+    unchanged: float
+    policy: float
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that an evaluation found."""
+
+    questions: int
+    ways: tuple[Way, ...]
+    """Policy, the simple alternatives, the ceiling."""
+    operators: tuple[Way, ...]
+    best_single: str
+    """The operator (or unchanged) with the best mean score on training questions."""
+    training_questions: int
+    categories: tuple[CategoryGain, ...]
+    chosen: dict[str, float]
+    """How often the policy ended with which operators."""
+
+    def against(self, name: str) -> Difference:
+        """The policy's lead over one of the alternatives."""
+        difference = next(way.policy_ahead for way in self.ways if way.name == name)
+        assert difference is not None
+        return difference
+
+
+def compare(
+    heldout: Sequence[Measured], training: Sequence[Measured], pick: Pick, *, seed: int = 0
+) -> Comparison:
+    """Compares the policy with the alternatives on held-out questions.
+
+    `training` are questions of the training split, to choose the best single operator on. The
+    intervals of the alternatives hold together, as do those of the operators and those of the
+    categories.
+    """
+    policy = [measured.policy for measured in heldout if measured.policy is not None]
+    assert len(policy) == len(heldout)
+    scores = np.array([tried.score for tried in policy])
+    meanings = [measured.meaning for measured in heldout]
+    names = [name for name in heldout[0].ways if name != UNCHANGED]
+    single = best_single(training)
+    n = max(2, round(float(np.mean([tried.target_calls for tried in policy]))))
+    best_of = _best_of(heldout, n, pick, seed)
+    alternatives = {
+        UNCHANGED: _column(heldout, [UNCHANGED]),
+        RANDOM: _column(heldout, names),
+        f"best single: {single}": _column(heldout, [single]),
+        BEST_OF_N.format(n=n): best_of,
+    }
+    alone = {name: _column(heldout, [name]) for name in names}
+    ahead = _ahead(scores, alternatives, meanings, seed)
+    ahead_of_operator = _ahead(scores, alone, meanings, seed)
+    ways = [_way(POLICY, _cells(policy))]
+    ways += [_way(name, column, ahead[name]) for name, column in alternatives.items()]
+    ways.append(_way(ORACLE, _oracle(heldout)))
+    return Comparison(
+        len(heldout),
+        tuple(ways),
+        tuple(_way(name, column, ahead_of_operator[name]) for name, column in alone.items()),
+        single,
+        len(training),
+        _by_category(heldout, scores, seed),
+        {
+            name: count / len(policy)
+            for name, count in Counter(
+                " + ".join(tried.operators) or UNCHANGED for tried in policy
+            ).most_common()
+        },
+    )
+
+
+def best_single(training: Sequence[Measured]) -> str:
+    """The way with the best mean score, unchanged among them."""
+    names = list(training[0].ways)
+    means = {
+        name: np.mean([measured.ways[name].score for measured in training]) for name in names
+    }
+    return max(names, key=lambda name: means[name])
+
+
+_FIELDS = ("score", "target_calls", "mutator_calls", "seconds")
+
+
+def _cells(tried: Sequence[Tried]) -> Numbers:
+    """Score, target calls, mutator calls and seconds: a row for each."""
+    return np.array([[getattr(one, field) for field in _FIELDS] for one in tried], float)
+
+
+def _column(measured: Sequence[Measured], names: Sequence[str]) -> Numbers:
+    """What a way drawn evenly from `names` is worth and costs, for each question."""
+    return np.stack([_cells([one.ways[name] for name in names]).mean(0) for one in measured])
+
+
+def _oracle(measured: Sequence[Measured]) -> Numbers:
+    """The best of everything that was tried, which only the reference can tell."""
+    rows = []
+    for one in measured:
+        cells = _cells([*one.ways.values(), *([one.policy] if one.policy else [])])
+        # Only the score: to know which is best, all have to be asked.
+        rows.append([cells[:, 0].max(), *cells[:, 1:].sum(0)])
+    return np.array(rows)
+
+
+def _best_of(measured: Sequence[Measured], n: int, pick: Pick, seed: int) -> Numbers:
+    """The unchanged question and n - 1 operators drawn at random, of which one is picked.
+
+    For n = 2 the mean over all draws is taken, else over some.
+    """
+    generator = np.random.default_rng(seed)
+    rows = []
+    for one in measured:
+        names = [name for name in one.ways if name != UNCHANGED]
+        few = min(n - 1, len(names))
+        draws = (
+            [[name] for name in names]
+            if few == 1
+            else [list(generator.choice(names, few, replace=False)) for _ in range(DRAWS)]
+        )
+        cells = []
+        for draw in draws:
+            tried = [one.ways[UNCHANGED], *(one.ways[name] for name in draw)]
+            costs = _cells(tried)
+            cells.append([tried[pick(one, tried)].score, *costs[:, 1:].sum(0)])
+        rows.append(np.mean(cells, axis=0))
+    return np.array(rows)
+
+
+def _ahead(
+    scores: Numbers, columns: dict[str, Numbers], meanings: Sequence[str], seed: int
+) -> dict[str, Difference]:
+    family = {name: scores - column[:, 0] for name, column in columns.items()}
+    return paired_differences(family, groups=meanings, seed=seed)
+
+
+def _way(name: str, cells: Numbers, ahead: Difference | None = None) -> Way:
+    return Way(name, *(float(value) for value in cells.mean(0)), policy_ahead=ahead)
+
+
+def _by_category(
+    heldout: Sequence[Measured], scores: Numbers, seed: int
+) -> tuple[CategoryGain, ...]:
+    """The gain within each category; Bonferroni's correction, as their questions differ."""
+    categories = sorted({measured.category for measured in heldout})
+    level = 1 - 0.05 / len(categories)
+    gains = []
+    for category in categories:
+        rows = [i for i, measured in enumerate(heldout) if measured.category == category]
+        unchanged = np.array([heldout[i].ways[UNCHANGED].score for i in rows])
+        difference = paired_differences(
+            {category: scores[rows] - unchanged},
+            groups=[heldout[i].meaning for i in rows],
+            level=level,
+            seed=seed,
+        )[category]
+        gains.append(
+            CategoryGain(
+                category,
+                len(rows),
+                float(unchanged.mean()),
+                float(scores[rows].mean()),
+                difference,
+            )
+        )
+    return tuple(sorted(gains, key=lambda gain: -gain.difference.mean))

@@ -1,0 +1,128 @@
+"""An evaluation as a table, a picture and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evaluation.comparison import Comparison, Way
+from evaluation.statistics import Difference
+from evaluation.verdict import Verdict, interval
+
+HEADINGS = ("", "score", "policy ahead by", "target calls", "mutator calls", "seconds")
+
+
+def as_text(comparison: Comparison, verdict: Verdict) -> str:
+    """The tables for the terminal, the verdict last."""
+    best = comparison.best_single
+    parts = [
+        f"{comparison.questions} held-out questions; means for a question, with 95 % intervals "
+        "that hold together within a table",
+        _table([HEADINGS, *map(_row, comparison.ways)]),
+        f"single operators (on {comparison.training_questions} training questions the best "
+        f"is {best})",
+        _table([HEADINGS, *map(_row, comparison.operators)]),
+        "by category, policy against unchanged",
+        _table(
+            [
+                ("", "questions", "unchanged", "policy", "difference"),
+                *(
+                    (
+                        gain.category,
+                        str(gain.questions),
+                        f"{gain.unchanged:.3f}",
+                        f"{gain.policy:.3f}",
+                        _shown(gain.difference),
+                    )
+                    for gain in comparison.categories
+                ),
+            ]
+        ),
+        "the policy chose: "
+        + ", ".join(f"{name} {share:.0%}" for name, share in comparison.chosen.items()),
+        verdict.sentence,
+    ]
+    return "\n\n".join(parts)
+
+
+def as_json(comparison: Comparison, verdict: Verdict, about: dict[str, Any]) -> dict[str, Any]:
+    """All figures, for programs."""
+    return {"verdict": asdict(verdict), **about, **asdict(comparison)}
+
+
+def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
+    """The policy's lead over every alternative, and its gain in every category, as a PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = [way for way in comparison.ways if way.policy_ahead] + list(comparison.operators)
+    leads = [(way.name, way.policy_ahead) for way in rows if way.policy_ahead]
+    gains = [
+        (f"{gain.category} ({gain.questions})", gain.difference) for gain in comparison.categories
+    ]
+    height = 1.6 + 0.26 * max(len(leads), len(gains))
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, height), layout="constrained")
+    few = len([way for way in comparison.ways if way.policy_ahead])
+    _forest(left, leads, ["tab:blue"] * few + ["0.45"] * (len(leads) - few))
+    left.axhline(few - 0.5, color="0.8", linewidth=0.8)
+    left.set_title("Policy's lead over other ways of asking", fontsize=11)
+    _forest(right, gains, ["tab:green"] * len(gains))
+    right.set_title("Gain over the question unchanged, by category", fontsize=11)
+    for axes in (left, right):
+        axes.set_xlabel("difference in score, with 95 % intervals")
+    figure.suptitle(_wrapped(verdict.sentence), fontsize=11)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+    return path
+
+
+def _forest(axes: Any, rows: Sequence[tuple[str, Difference]], colours: Sequence[str]) -> None:
+    for place, ((_, difference), colour) in enumerate(zip(rows, colours, strict=True)):
+        axes.plot([difference.low, difference.high], [place, place], color=colour, linewidth=2)
+        axes.plot([difference.mean], [place], "o", color=colour, markersize=5)
+    axes.axvline(0, color="0.4", linewidth=1, linestyle="--")
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=9)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", alpha=0.25)
+    # One question in a category says nothing about its spread; it must not widen the axis.
+    ends = [end for _, d in rows for end in (d.low, d.high) if abs(end) < 1.5]
+    reach = max([0.05, *map(abs, ends)])
+    axes.set_xlim(-1.08 * reach, 1.08 * reach)
+
+
+def _row(way: Way) -> tuple[str, ...]:
+    return (
+        way.name,
+        f"{way.score:.3f}",
+        _shown(way.policy_ahead) if way.policy_ahead else "",
+        f"{way.target_calls:.2f}",
+        f"{way.mutator_calls:.2f}",
+        f"{way.seconds:.2f}",
+    )
+
+
+def _shown(difference: Difference) -> str:
+    if difference.groups < 2:
+        return f"{difference.mean:+.3f}"
+    return f"{difference.mean:+.3f} {interval(difference)}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        first = row[0].ljust(widths[0])
+        rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join(["", first, *rest]).rstrip())
+    return "\n".join(lines)
+
+
+def _wrapped(sentence: str) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(sentence, 120))

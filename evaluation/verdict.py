@@ -1,0 +1,93 @@
+"""One plain sentence: does the policy help?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluation.comparison import Comparison
+from evaluation.measuring import UNCHANGED
+from evaluation.statistics import Difference
+
+MARGIN = 0.02
+"""A difference in score that nobody would miss."""
+
+HELPS = "helps"
+NO_HARM = "does no harm"
+NO_HELP = "does not help"
+CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the evaluation comes to."""
+
+    outcome: str
+    """One of `helps`, `does no harm`, `does not help`, `cannot tell`."""
+    sentence: str
+    needed: int | None = None
+    """Questions that would settle it, where it cannot be told."""
+
+
+def decide(comparison: Comparison, *, margin: float = MARGIN) -> Verdict:
+    """The verdict on the policy against the question unchanged, and beside the best operator."""
+    gain = comparison.against(UNCHANGED)
+    outcome, needed = judge(gain, margin)
+    asked = f"on {comparison.questions} questions it was not trained on"
+    measured = f"{gain.mean:+.3f} {interval(gain)}"
+    if outcome == HELPS:
+        sentence = f"The policy helps: {asked}, answers score {measured} higher than unchanged."
+        sentence += " " + beside_best_single(comparison, margin)
+    elif outcome == NO_HARM:
+        sentence = (
+            f"The policy does no harm, and is not shown to help: {asked}, the change is {measured}."
+        )
+    elif outcome == NO_HELP:
+        worse = "it makes answers worse" if gain.below_0 else f"no gain of {margin} or more"
+        sentence = f"The policy does not help: {asked}, {worse} ({measured})."
+    else:
+        sentence = f"Cannot tell with so few questions: {asked}, the change is {measured}"
+        sentence += f"; about {needed:,} would be needed." if needed else "."
+    return Verdict(outcome, sentence, needed)
+
+
+def judge(gain: Difference, margin: float) -> tuple[str, int | None]:
+    """The outcome for a gain over the question unchanged, and the questions that would settle it.
+
+    An effect that nobody would miss is not waited for: then the interval has to fit the margin.
+    """
+    if gain.above_0:
+        return HELPS, None
+    if gain.high < margin:
+        return NO_HELP, None
+    if gain.low > -margin:
+        return NO_HARM, None
+    if gain.groups < 2:
+        return CANNOT_TELL, None
+    visible = abs(gain.mean) >= margin
+    needed = gain.needed_for_effect() if visible else gain.needed_for_margin(margin)
+    return CANNOT_TELL, max(needed or 0, gain.groups + 1)
+
+
+def beside_best_single(comparison: Comparison, margin: float) -> str:
+    """How the policy stands beside the best single way, chosen on training data."""
+    name = comparison.best_single
+    if name == UNCHANGED:
+        return "No single operator was better than unchanged on the training questions."
+    lead = comparison.against(f"best single: {name}")
+    always = f"always using {name} ({lead.mean:+.3f} {interval(lead)})"
+    if lead.above_0:
+        return f"It is better than {always}."
+    if lead.below_0:
+        return f"It is worse than {always}: use that instead."
+    if lead.low > -margin:
+        return f"It is as good as {always}."
+    return f"It cannot be told apart from {always}."
+
+
+def interval(difference: Difference) -> str:
+    """The interval in brackets.
+
+    >>> interval(Difference(0.1, 0.05, 0.15, 0.02, 2.5, 100))
+    '[+0.050, +0.150]'
+    """
+    return f"[{difference.low:+.3f}, {difference.high:+.3f}]"
