@@ -25,10 +25,18 @@ from objectives.base import (
     Weights,
     as_objective,
 )
+from objectives.consistency import make_consistency_objective
+from objectives.helpful import make_helpful_objective
+from objectives.judge import make_judge_objective
 
 LARGEST_SCORE = 1e6
 
-OBJECTIVES: dict[str, Callable[[Weights], Objective]] = {"answer": make_answer_objective}
+OBJECTIVES: dict[str, Callable[[Weights], Objective]] = {
+    "answer": make_answer_objective,
+    "helpful": make_helpful_objective,
+    "consistency": make_consistency_objective,
+    "judge": make_judge_objective,
+}
 
 
 def load_objective(name: str, weights: Weights) -> Objective:
