@@ -37,7 +37,7 @@ def with_a_typo(question: str) -> str:
     """The question with two letters in the middle of its longest word swapped.
 
     >>> with_a_typo("What is the capital of Peru?")
-    'What is the catipal of Peru?'
+    'What is the caiptal of Peru?'
     """
     words = sorted(_LETTERS.finditer(question), key=lambda word: (-len(word.group()), word.start()))
     for word in words:

@@ -66,8 +66,9 @@ _METHOD = re.compile(
     r"need|takes|until|before|after|first|then|minutes?|hours?|because)\b"
 )
 _ASKS_A_NUMBER = re.compile(
-    r"\W*(?:how (?:many|tall|old|far)|how (?:long|much) is|when (?:was|did)|(?:in )?wh(?:at|ich) year|"
-    r"what is \d+|what is the (?:\w+ ){0,2}(?:boiling|freezing|melting) point)\b",
+    r"\W*(?:how (?:many|tall|old|far)|how (?:long|much) is|when (?:was|did)|"
+    r"(?:in )?wh(?:at|ich) year|what is \d+|"
+    r"what is the (?:\w+ ){0,2}(?:boiling|freezing|melting) point)\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(

@@ -74,7 +74,8 @@ def plain(text: str) -> str:
     >>> plain("I'm **sorry**, but I can’t.".replace("’", "'"))
     'i am sorry, but i cannot.'
     """
-    words = " ".join(re.sub(r"[*_#\[\]()]", " ", text).lower().split())
+    words = re.sub(r"[*_]", "", text)
+    words = " ".join(re.sub(r"[#\[\]()]", " ", words).lower().split())
     for pattern, full in _CONTRACTIONS:
         words = pattern.sub(full, words)
     return words
