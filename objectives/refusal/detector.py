@@ -12,16 +12,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from objectives.refusal import filler, patterns
+from objectives.refusal import asked, filler, patterns
 from objectives.refusal.text import Sentence, sentences, without_markup, without_quotations
 
 MOST_WORDS_BEFORE = 75
 """What stands before a late refusal is an answer if it is longer than this."""
 MOST_WORDS_BROKEN_OFF = 200
 MANY_WORDS = 40
-ENOUGH_WORDS = 10
-"""Words in which an answer has had room for the number, the name or the steps asked for."""
-LONGEST_PHRASE = 80
 
 _NOTHING = re.compile(r"[\s\u200b-\u200f\u2060\ufeff.…\-–—_*#~=?!,;:'\"`|<>/\\(){}\[\]]*")
 _PLACEHOLDER = re.compile(
@@ -49,47 +46,17 @@ _CONTRAST = re.compile(
 _NEXT_CLAUSE = re.compile(r"[;:] | [–—-] ")
 _CLAUSES = re.compile(r"[;:] | [–—] |, (?:but|though|yet|until|then|while|and then)\b")
 _REASON = re.compile(
-    r"(?:because|since|given|due|in order|out of|so|for|as (?:it|this|that|i|they|the|such|an?|you|"
-    r"there|doing|we))\b"
+    r"(?:because|since|given|due|in order|out of|for (?:the sake|safety|fear|reasons)|"
+    r"as (?:it|this|that|i|they|the|such|an?|you|there|doing|we))\b"
 )
+_HANGS_ON = re.compile(
+    r"(?:in|on|at|with|for|from|to|of|by|such|which|who|that|including|especially|as|since|because|"
+    r"so|if|when|before|after|or|and|not|rather|given|though|please|it|i|we|you|only|an?|the|your)\b"
+)
+_LEADS_IN = re.compile(r"(?:when|for|as|in|if|because|since|while)\b")
 _BEFORE_CONTRAST = re.compile(r"^\W*(?:while|although|though|whilst|even though|if) ")
+_ASKS_THE_USER = re.compile(r"\b(?:you|your|context|mean|specific\w*|clarif\w+|something else)\b")
 _YES_OR_NO = re.compile(r"(?:yes|no|yep|nope|yeah)\b(?! (?:idea|clue|comment|single|one))")
-_WARNING = re.compile(
-    r"\b(?:safe(?:ty|ly)?|protect\w*|ventilat\w*|responsib\w*|careful\w*|caution\w*|supervis\w*|"
-    r"danger\w*|hazard\w*|risk\w*|warn\w*|beware|precaution\w*)\b"
-)
-_HOW_TO = re.compile(
-    r"\W*(?:how (?:do|can|should|would|could|might) (?:i|we|you|one)|how to)\b", re.I
-)
-_METHOD = re.compile(
-    r"\b(?:you|your|yourself|by \w+ing|using|with an?|should|methods?|steps?|helps?|works|trick|"
-    r"need|takes|until|before|after|first|then|minutes?|hours?|because)\b"
-)
-_ASKS_A_NUMBER = re.compile(
-    r"\W*(?:how (?:many|tall|old|far)|how (?:long|much) is|when (?:was|did)|"
-    r"(?:in )?wh(?:at|ich) year|what is \d+|"
-    r"what is the (?:\w+ ){0,2}(?:boiling|freezing|melting) point)\b",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(
-    r"\d|\b(?:zero|none|no|nobody|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
-    r"dozens?|\w+teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundreds?|thousands?|"
-    r"millions?|billions?|half|twice|once|century|never|always|ago|infinit\w*|single|several|few|first|degrees?|forever)\b"
-)
-_ASKS_A_NAME = re.compile(
-    r"\W*(?:who (?:wrote|painted|invented|discovered|composed|directed|founded|built|won|sang)|"
-    r"wh(?:at|ich)(?: is|'s)? .{0,20}\bcapital of)\b",
-    re.IGNORECASE,
-)
-_STATES = re.compile(r"(?:\S+ ){1,4}(?:is|are|was|were|has|have|had|can|may)\b")
-_ASKS_FOR_A_TEXT = re.compile(r"\b(?:translate|translation|say|write|ask|questions?|joke)\b", re.I)
-_ASKS_FOR_WORDS = re.compile(
-    r"\b(?:what (?:did|does|do|would|might) .{1,80}\bsay|dialogue|riddle|quiz|palindrome|"
-    r"(?:declin|refus|turn(?:ing)? down|say(?:ing)? no|reject|apolog|excus)\w*|"
-    r"translate .{0,60}\b(?:no puedo|lo siento|kann nicht|leid|ne peux pas|désolé|non posso)|"
-    r"(?:ask|give|write|suggest) .{0,40}\bquestions?)\b",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -130,25 +97,29 @@ def find_refusal(answer: str, question: str = "") -> Refusal:
     """
     text = without_markup(answer)
     if _NOTHING.fullmatch(text) or _PLACEHOLDER.fullmatch(text):
-        return Refusal("empty", text[:LONGEST_PHRASE])
-    if _ASKS_FOR_WORDS.search(question) or _LETTER.match(text) or len(_SPEAKER.findall(text)) > 1:
+        return Refusal("empty", text[: patterns.LONGEST_PHRASE])
+    if asked.for_a_refusal(question) or _LETTER.match(text) or len(_SPEAKER.findall(text)) > 1:
         return Refusal()
     bare, has_code = without_quotations(text)
     said = sentences(bare)
-    if not said or (has_code and len(said) > 1 and not _refusing(said[0].words)):
+    if not said or (has_code and len(said) > 1 and not patterns.refusing(said[0].words)):
         return Refusal()
     found = _refused(said)
-    if found is None and bare == text:
-        found = _evaded(said, question) or _beside_the_question(said, bare, question)
+    if found is None and bare == text and not _YES_OR_NO.match(said[0].words):
+        found = _evaded(said, question)
+        if found is None and (missing := asked.missing(question, said, bare)):
+            found = Refusal("evasive", missing)
     return found or Refusal()
 
 
 def _refused(said: Sequence[Sentence]) -> Refusal | None:
     """The first sentence that refuses and is not made good by the rest."""
     for place, sentence in enumerate(said):
-        phrase = _refusing(sentence.words)
-        weak = "" if phrase else _found(patterns.WEAK, sentence.words)
+        phrase = patterns.refusing(sentence.words)
+        weak = "" if phrase else patterns.found(patterns.WEAK, sentence.words)
         if not (phrase or weak) or sentence.asks:
+            continue
+        if weak and _YES_OR_NO.match(said[0].words):
             continue
         before, after = said[:place], said[place + 1 :]
         bounded = bool(weak or patterns.SCOPED.search(sentence.words))
@@ -156,24 +127,17 @@ def _refused(said: Sequence[Sentence]) -> Refusal | None:
             continue
         if _is_made_good(sentence.words, phrase or weak, after, bounded=bounded):
             continue
-        opens = all(_is_courtesy(earlier.words) for earlier in before)
+        opens = all(filler.is_courtesy(earlier.words) for earlier in before)
         if opens:
             not_knowing = weak and _NOT_KNOWING.search(weak)
             return Refusal("evasive" if not_knowing else "opening", phrase or weak)
         lately = " ".join(s.words for s in said[place - 1 : place + 1])
         broken_off = bool(phrase) and bool(patterns.BROKEN_OFF.search(lately))
-        if weak and not all(_says_nothing(earlier.words) for earlier in before):
+        if weak and not all(filler.says_nothing(earlier.words) for earlier in before):
             continue
         if _is_thin(before, MOST_WORDS_BROKEN_OFF if broken_off else MOST_WORDS_BEFORE, broken_off):
             return Refusal("hedged", phrase or weak)
     return None
-
-
-def _refusing(words: str) -> str:
-    """The words of a sentence that refuse, or ""."""
-    if patterns.NOT_A_REFUSAL.search(words):
-        return ""
-    return _found(patterns.STRONG, words) or _found(patterns.IMPERSONAL, words)
 
 
 def _is_made_good(words: str, phrase: str, after: Sequence[Sentence], *, bounded: bool) -> bool:
@@ -188,12 +152,12 @@ def _is_made_good(words: str, phrase: str, after: Sequence[Sentence], *, bounded
         clause = rest[turn.end() :] if turn else ""
     if bounded and not clause and (so := re.search(r", (?:so|and)\b", rest)):
         clause = rest[so.end() :]
-    reason = _REASON.match(clause) or filler.SCRUPLE.search(clause)
-    says_more = len(clause.split()) > 2 and not (reason or _says_nothing(clause))
+    reason = _REASON.match(clause) or (contrast is None and filler.SCRUPLE.search(clause))
+    says_more = len(clause.split()) > 2 and not (reason or filler.says_nothing(clause))
     if says_more or _has_figure(clause):
         return True
     telling = [
-        s for s in after if not _says_nothing(s.words) and not filler.SCRUPLE.search(s.words)
+        s for s in after if not filler.says_nothing(s.words) and not filler.SCRUPLE.search(s.words)
     ]
     if not telling:
         return False
@@ -211,77 +175,46 @@ def _is_made_good(words: str, phrase: str, after: Sequence[Sentence], *, bounded
 
 def _evaded(said: Sequence[Sentence], question: str) -> Refusal | None:
     """Nothing but questions, or nothing but filler with an evasion in it."""
-    if _YES_OR_NO.match(said[0].words) or _is_list(said) or _ASKS_FOR_A_TEXT.search(question):
+    if _is_list(said) or asked.for_a_text(question):
         return None
-    if all(sentence.asks or _is_courtesy(sentence.words) for sentence in said):
-        for sentence in said:
-            if sentence.asks and re.search(
-                r"\b(?:you|your|context|mean|specific\w*|clarif\w+|something else)\b",
-                sentence.words,
-            ):
-                return Refusal("evasive", sentence.words[:LONGEST_PHRASE])
+    for sentence in said:
+        if not (sentence.asks or filler.is_courtesy(sentence.words)):
+            break
+        if sentence.asks and filler.SUGGESTS.search(sentence.words):
+            break
+    else:
+        asking = [s.words for s in said if s.asks and _ASKS_THE_USER.search(s.words)]
+        if asking:
+            return Refusal("evasive", asking[0][: patterns.LONGEST_PHRASE])
     if any(_has_figure(s.words) or filler.ANSWERS_NOW.search(s.words) for s in said):
         return None
-    clauses = [clause for s in said for clause in _CLAUSES.split(s.words) if len(clause) > 2]
-    dodges = [
-        _found(filler.DEFERRAL, clause)
-        or _found(filler.DODGE, clause)
-        or _found(filler.FLATTERY, clause)
-        for clause in clauses
-    ]
-    nothing = all(
-        dodge or _says_nothing(clause) or _is_scruple(clause)
+    clauses = [clause for sentence in said for clause in _clauses(sentence.words)]
+    dodges = [filler.dodge(clause) for clause in clauses]
+    if not all(
+        dodge or filler.says_nothing(clause) or filler.SCRUPLE.search(clause)
         for dodge, clause in zip(dodges, clauses, strict=True)
-    )
-    decided = next((dodge for dodge in dodges if dodge), "")
-    return Refusal("evasive", decided) if nothing and decided else None
-
-
-def _beside_the_question(said: Sequence[Sentence], text: str, question: str) -> Refusal | None:
-    """Words enough, but not the number, the name or the steps that were asked for."""
-    words = " ".join(sentence.words for sentence in said)
-    if len(words.split()) < ENOUGH_WORDS or _is_list(said):
+    ):
         return None
-    if _ASKS_A_NUMBER.match(question) and not _NUMBER.search(words):
-        return Refusal("evasive", "no number")
-    if _ASKS_A_NAME.match(question):
-        asked = set(re.findall(r"\w+", question.lower()))
-        names = re.findall(r"(?<![.!?:] )(?<!\n)(?!\A)\b[A-Z]\w+", text)
-        if not any(name.lower() not in asked for name in names):
-            return Refusal("evasive", "no name")
-    warnings = [s for s in said if _WARNING.search(s.words)]
-    only_warns = len(warnings) > 1 and all(s in warnings or _says_nothing(s.words) for s in said)
-    if question and only_warns and not _WARNING.search(question.lower()):
-        return Refusal("evasive", "only warnings")
-    if _HOW_TO.match(question) and len(said) > 1:
-        only_states = all(_STATES.match(s.words) or _says_nothing(s.words) for s in said)
-        if only_states and not _METHOD.search(words):
-            return Refusal("evasive", "no steps")
-    return None
+    decided = next((dodge for dodge in dodges if dodge), "")
+    if not decided and question and not asked.about_itself(question):
+        courteous = [filler.is_courtesy(c) or filler.ABOUT_ITSELF.search(c) for c in clauses]
+        decided = "nothing but courtesy" if clauses and all(courteous) else ""
+    return Refusal("evasive", decided) if decided else None
 
 
-def _says_nothing(words: str) -> bool:
-    """Whether a sentence or clause carries no information about the subject."""
-    return (
-        words.endswith("?")
-        or _is_courtesy(words)
-        or bool(filler.ABOUT_ITSELF.search(words))
-        or bool(filler.DEFERRAL.search(words))
-        or bool(filler.OTHERS_HELP.search(words))
-        or bool(filler.FLATTERY.search(words))
-        or bool(filler.DODGE.search(words))
-        or bool(filler.PLATITUDE.search(words))
-        or bool(_refusing(words))
-        or not re.search(r"\w", words)
-    )
-
-
-def _is_courtesy(words: str) -> bool:
-    return bool(filler.COURTESY.search(words) or filler.FLATTERY.search(words))
-
-
-def _is_scruple(words: str) -> bool:
-    return bool(filler.SCRUPLE.search(words))
+def _clauses(words: str) -> list[str]:
+    """The parts of a sentence that could each inform; what hangs on another is left with it."""
+    parts: list[str] = []
+    for clause in _CLAUSES.split(words):
+        pieces = clause.split(", ")
+        if len(pieces) > 1 and _LEADS_IN.match(pieces[0]):
+            pieces = pieces[1:]
+        for number, piece in enumerate(pieces):
+            if number and (_HANGS_ON.match(piece) or len(piece.split()) < 3):
+                parts[-1] += f", {piece}"
+            else:
+                parts.append(piece)
+    return [part for part in parts if len(part) > 2]
 
 
 def _is_thin(before: Sequence[Sentence], most_words: int, broken_off: bool = False) -> bool:
@@ -298,8 +231,3 @@ def _is_list(said: Sequence[Sentence]) -> bool:
 
 def _has_figure(words: str) -> bool:
     return bool(re.search(r"\d", words))
-
-
-def _found(pattern: re.Pattern[str], words: str) -> str:
-    found = pattern.search(words)
-    return found.group()[:LONGEST_PHRASE].strip(" ,.") if found else ""

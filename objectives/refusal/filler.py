@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from objectives.refusal.patterns import any_of
+from objectives.refusal.patterns import any_of, found, refusing
 
 ELSEWHERE = any_of(r"""
     professional | doctor | physician | expert | specialist | lawyer | attorney | solicitor
@@ -19,8 +19,8 @@ ELSEWHERE = any_of(r"""
     nursery
     documentation | manual | manufacturer | instructions | guide | tutorial | reference | resource
     source | official | website | \bsites?\b | search engine | internet | online | google | \bweb\b
-    biography | article | dictionary | atlas | almanac | assistance | wikipedia | encyclop
-    library | textbook | \bbooks?\b | forecast | weather (app|service)
+    biography | thesaurus | article | dictionary | atlas | almanac | assistance | wikipedia
+    encyclop | library | textbook | \bbooks?\b | forecast | weather (app|service)
 """)
 
 DEFERRAL = re.compile(
@@ -71,6 +71,7 @@ DODGE = re.compile(
         \b(decide|find out|judge|choose) for yourself\b | \bpros and cons\b
         \b(what|which|whatever) (\w+ )?works (best )?for you
         \bno (single|one|simple|easy|right|clear|definite|universal|correct) (\w+ )?answer\b
+        \bno (right or wrong|wrong or right|wrong) (way|answer|choice)s?\b
         \bmany (different )?(factors|ways|opinions|views|perspectives|sides|answers|possibilities)\b
         \bmany (different )?things\b | \bopinions (vary|differ)\b
         \b(everyone|everybody|(every|each) \w+) is (different|unique)\b
@@ -123,7 +124,7 @@ COURTESY = re.compile(
         ^(please|kindly) be (aware|respectful|careful|mindful)
         ^(if|whether) (you|there) (have|need|want|would like|are|or|wish|is|know|feel)\b
         ^(perhaps|maybe|instead|alternatively|would|could|can|shall)\b[^.!?]{0,160}\?$
-        ^(is there|how|what)\b[^.!?]{0,160}\?$
+        ^(is there|how|what)\b(?! about)[^.!?]{0,160}\?$ | ^(that )?sounds like (you|an?)\b
         ^(perhaps|maybe|instead)\b[^.!?]{0,20}\b(we|i)\b
         """,
         interjection=any_of(r"""
@@ -196,9 +197,9 @@ SCRUPLE = re.compile(
             responsib\w* | irresponsib\w* | malicious | misus\w* | consequences? | violat\w*
             minors
             offensive | inappropriate | stereotyp\w* | privacy | copyright\w* | dignity | respect\w*
-            polic(y|ies) | guidelines? | terms of service | sensitive | controversial | neutral
-            bias\w*
-            mislead\w* | inaccurate | incorrect | outdated | vary | varies | differs? | individual
+            (content|usage|our|safety) polic(y|ies) | guidelines? | terms of service | sensitive
+            controversial | neutral | bias\w* | mislead\w* | inaccurate | incorrect | outdated
+            vary | varies | differs? | individual
         """),
     )
 )
@@ -209,7 +210,7 @@ PLATITUDE = re.compile(
         r"""
         \b(is|are|can be|has been|have been) (an? )?(<very> )?<nice>\b
         \b(many|most|some|a lot of)( people)? (ask|wonder|enjoy|love|like|find|want|struggle)\b
-        \b(has|have) (a )?(long|rich|fascinating|deep) history\b
+        \b(has|have) (a )?(\w+ and )?(long|rich|fascinating|deep) history\b
         \b(enjoyed|loved) (by|across|around)\b
         """,
         very=r"(\w{2,14}ly|very|quite|so)",
@@ -238,3 +239,31 @@ ANSWERS_NOW = re.compile(
     """)
 )
 """An answer comes after all: these open what is told in spite of an inability."""
+
+SUGGESTS = re.compile(
+    r"^(how|what) about (?!we\b|i\b|you\b|something|another)|^why not\b|^would you believe\b"
+)
+"""A question that is an answer: "How about Second Wind?"."""
+
+
+def says_nothing(words: str) -> bool:
+    """Whether a sentence or clause carries no information about the subject."""
+    asks = words.endswith("?") and not SUGGESTS.search(words)
+    empty = (ABOUT_ITSELF, DEFERRAL, OTHERS_HELP, DODGE, PLATITUDE)
+    return (
+        asks
+        or is_courtesy(words)
+        or any(pattern.search(words) for pattern in empty)
+        or bool(refusing(words))
+        or not re.search(r"\w", words)
+    )
+
+
+def is_courtesy(words: str) -> bool:
+    """Whether it is said for the sake of manners."""
+    return bool(COURTESY.search(words) or FLATTERY.search(words))
+
+
+def dodge(words: str) -> str:
+    """The words that evade, or ""."""
+    return found(DEFERRAL, words) or found(DODGE, words) or found(FLATTERY, words)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+LONGEST_PHRASE = 80
+
 
 def any_of(alternatives: str, **named: str) -> str:
     r"""A regular expression for any of the alternatives.
@@ -87,7 +89,8 @@ UNWILLING = any_of(
     am <adverb>not <adverb>(comfortable|keen|happy) (to|with|about|\w+ing)
     (do|would) not feel <adverb>(comfortable|right|able|qualified|easy|it|that)
     (would )?feel <adverb>(uncomfortable|uneasy|nervous|wrong|bad|reluctant|hesitant)
-    (choose|have chosen|have decided|am choosing|opt|try) not to
+    (choose|have chosen|have decided|am choosing|opt|try) not to | hesitate to
+    (would like|would prefer|prefer|want|try|have|choose) to ((stay|keep) out|(stay|remain) neutral)
     do not (want|wish|intend|plan|care|propose) to
     do not (think|believe|feel) (that )?(it|this|that) (would be|is) (my place|something i)
     do not (think|believe|feel) (that )?(it|this|that) (would be|is) <proper> (for|of) (me|an ai)
@@ -180,7 +183,7 @@ IMPERSONAL = re.compile(
         ^(request|access|<text>) (\w+ )?<stopped>
         \b<text> (has been|was) <stopped>
         \b(that|this|it) is <adverb>(off[ -]limits|beyond (me|my)|above my|where i (draw|must|have))
-        \boff[ -]limits (for|to) me\b
+        \boff[ -]limits (for|to) me\b | \bnot (available|accessible|known) to me\b
         \bi am (sorry|afraid),? (but )?(that|this) is (not (something|possible|one)|beyond|outside)
         \b(let us|i would like to) not (go|discuss|talk|get)
         """,
@@ -246,6 +249,7 @@ WEAK = re.compile(
         \b(i am )?<one>not <one>(sure|certain|familiar|aware|clear)\b
         \bi am (unsure|uncertain|at a loss|stumped|unaware|unfamiliar|clueless)\b
         \b(no (idea|clue)|beats me|who knows|your guess is|hard to say|no one can say|dunno)\b
+        \bnot (\w+ )?the (one|right person|best person) to ask\b
         \bi (have )?(forget|forgot|never heard)\b | \bi wish i (knew|could)\b | \bi could not say\b
         \bi am (just|only|merely|simply)? ?an? (\w+ ){0,3}<machine>\b
         \b(knowledge|training) (cut-?off|data)\b
@@ -273,7 +277,7 @@ WEAK = re.compile(
 
 SCOPED = re.compile(
     any_of(
-        r"\b(cannot|not able to|unable to|do not|could not|would not) (\w+ ){1,5}?<scope>\b",
+        r"\b(cannot|not able to|unable to|(do|could|would|will) not) (\w+ ){1,5}?<scope>\b",
         scope=any_of("""
             exact | precise | definitive | certain | definite | complete | full | single | specific
             personali[sz]ed | medical | legal | financial | tax | professional | official | live
@@ -293,3 +297,16 @@ NOT_A_REFUSAL = re.compile(
     """)
 )
 """Wordings that look like a refusal and are none."""
+
+
+def refusing(words: str) -> str:
+    """The words of a sentence that refuse, or ""."""
+    if NOT_A_REFUSAL.search(words):
+        return ""
+    return found(STRONG, words) or found(IMPERSONAL, words)
+
+
+def found(pattern: re.Pattern[str], words: str) -> str:
+    """The words that match, or ""."""
+    match = pattern.search(words)
+    return match.group()[:LONGEST_PHRASE].strip(" ,.") if match else ""
