@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import gymnasium as gym
@@ -18,23 +18,18 @@ from environment.episodes import (
     opening_flow,
     rewrite_flow,
 )
+from environment.scoring import flow_handlers, score_flow
 from environment.steps import ActionMask, EnvStep, Observation
 from errors import ServerUnavailableError
 from model_client.calls import Call
-from model_client.encoders import Encoder
-from model_client.flows import Encode, FlowRunner, encode_handler
+from model_client.flows import FlowRunner
 from model_client.session import Models
-from objectives import Batch, Objective, Score
+from objectives import Batch, Objective, Score, as_objective
 from ollama_utils import CallCost, TargetAnswer
 from operators import Operator
 
-
-@dataclass(frozen=True)
-class Judge:
-    """A flow's wish for the score of an answer."""
-
-    question: Question
-    state: EpisodeState
+MOST_UNSCORED_OPENINGS = 20
+"""So many questions in a row whose first answer could not be scored end the run."""
 
 
 class QueryMutationEnv(gym.Env[Observation, np.int64]):
@@ -51,7 +46,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         self,
         questions: Sequence[Question],
         operators: Sequence[Operator],
-        objective: Objective,
+        objective: Objective | Callable[[Batch], Sequence[Score]],
         models: Models,
         *,
         max_rewrites: int = 1,
@@ -61,7 +56,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
     ) -> None:
         self.questions = list(questions)
         self.operators = list(operators)
-        self.objective = objective
+        self.objective = as_objective(objective)
         self.models = models
         self.view = EpisodeView(len(self.operators), models.encoder.dimension, max_rewrites)
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (self.view.size,), np.float32)
@@ -95,6 +90,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
 
     def reset_flow(self) -> Generator[Any, Any, tuple[Observation, dict[str, Any]]]:
         """The flow of a reset: the next question, asked unchanged and scored."""
+        unscored = 0
         while True:
             self._episode += 1
             self._question = self._question_of(self._episode)
@@ -104,12 +100,17 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
                 max_rewrites=self.view.max_rewrites,
                 seed=self._call_seed(),
             )
+            score: Score | str = answer.reason
             if not answer.failed:
+                score = yield from self._score_flow(state)
+                unscored += isinstance(score, str)
+            if isinstance(score, Score):
                 break
-            if reason := self.models.client.why_gone():
-                raise ServerUnavailableError(reason)
-        self._state = state
-        self._score = yield Judge(self._question, state)
+            # The target's own answers keep it from counting as gone where another model is.
+            reason = self.models.client.why_gone()
+            if reason or unscored >= MOST_UNSCORED_OPENINGS:
+                raise ServerUnavailableError(reason or score)
+        self._state, self._score = state, score
         self._return = 0.0
         observation = yield from self.view.observe_flow(state)
         return observation, self._opening_info(answer)
@@ -125,14 +126,14 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         rewrite: Rewrite = yield from rewrite_flow(
             before, action - 1, self.operators, self.models.roles, seed=self._call_seed()
         )
-        if rewrite.failure:
+        score: Score | str = rewrite.failure or (yield from self._score_flow(rewrite.state))
+        if isinstance(score, str):
             # What happened is not known, so nothing is concluded: the episode ends where it was.
             observation = yield from self.view.observe_flow(before)
-            info = self._info(before, rewrite, None, 0.0)
+            info = self._info(before, rewrite, None, 0.0, failure=score)
             return EnvStep(
                 observation, self.action_masks(), 0.0, False, True, failed=True, info=info
             )
-        score: Score = yield Judge(self._question, rewrite.state)
         reward = score.total - self._score.total
         info = self._info(before, rewrite, score, reward)
         self._state, self._score = rewrite.state, score
@@ -190,10 +191,16 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         self._question = by_id[saved["question_id"]]
         fields = {**saved["state"], "tried": tuple(saved["state"]["tried"])}
         self._state = EpisodeState(**fields)
-        self._score = yield Judge(self._question, self._state)
+        score = yield from self._score_flow(self._state)
+        if isinstance(score, str):
+            raise ServerUnavailableError(score)
+        self._score = score
         self._return = saved["return"]
         observation: Observation = yield from self.view.observe_flow(self._state)
         return observation
+
+    def _score_flow(self, state: EpisodeState) -> Generator[Any, Any, Score | str]:
+        return score_flow(self._question, state, self.objective, self.models.roles)
 
     def _started(self) -> EpisodeState:
         if self._state is None:
@@ -253,7 +260,12 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         }
 
     def _info(
-        self, before: EpisodeState, rewrite: Rewrite, score: Score | None, reward: float
+        self,
+        before: EpisodeState,
+        rewrite: Rewrite,
+        score: Score | None,
+        reward: float,
+        failure: str = "",
     ) -> dict[str, Any]:
         costs: dict[str, CallCost] = {}
         if self.operators[rewrite.state.tried[-1]].needs_model:
@@ -263,8 +275,8 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         return {
             **self._common_info(before, rewrite.state, rewrite.mutation.operator, score),
             "reward": reward,
-            "failed": bool(rewrite.failure),
-            "failure": rewrite.failure,
+            "failed": bool(failure),
+            "failure": failure,
             "refused_rewrite": "" if rewrite.mutation.failed else rewrite.mutation.reason,
             "costs": {name: asdict(cost) for name, cost in costs.items()},
         }
@@ -298,7 +310,7 @@ class BatchedQueryMutationEnv:
     def __init__(self, envs: Sequence[QueryMutationEnv], batch_size: int | None = 8) -> None:
         if not envs:
             raise ValueError("at least one environment is needed")
-        if len({(id(env.models), id(env.objective)) for env in envs}) > 1:
+        if len({(id(env.models), env.objective) for env in envs}) > 1:
             raise ValueError("the environments of a group share their models and objective")
         self.envs = list(envs)
         self.num_envs = len(self.envs)
@@ -369,25 +381,6 @@ class BatchedQueryMutationEnv:
     def _see(self, index: int, observation: Observation, mask: ActionMask) -> None:
         self._observations[index] = observation
         self._masks[index] = mask
-
-
-def flow_handlers(objective: Objective, encoder: Encoder) -> dict[type, Any]:
-    """What the flows of an environment may wish for: embeddings and scores, in batches."""
-
-    def judge(requests: Sequence[Judge]) -> Sequence[Score]:
-        return objective(
-            Batch(
-                questions=[request.question.question for request in requests],
-                rewritten_questions=[request.state.current for request in requests],
-                answers=[request.state.answer for request in requests],
-                references=[request.question.reference for request in requests],
-                key_facts=[request.question.key_facts for request in requests],
-                encode=encoder.encode_each,
-                columns=[request.question.columns for request in requests],
-            )
-        )
-
-    return {Encode: encode_handler(encoder.encode_each), Judge: judge}
 
 
 def _terms(score: Score) -> dict[str, dict[str, Any]]:

@@ -22,6 +22,7 @@ from operators import Operator
 
 STOP_ACTION = 0
 """Keep what we have. Operator number k of the list is action k + 1."""
+NO_TEMPLATE = "{query}"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class EpisodeState:
     """What was last sent to the target model."""
     template: int | None
     """Number of the operator whose template is around the question."""
+    template_text: str
+    """That template, with `{query}` where the question goes; `{query}` alone without one."""
+    first_answer: str
+    """The answer to the question unchanged."""
     answer: str
     answer_cut: bool
     tried: tuple[int, ...]
@@ -64,7 +69,16 @@ def opening_flow(
     """Asks the question unchanged: the state that every rewrite is compared with."""
     answer = yield from answer_flow(question, roles, seed=seed)
     state = EpisodeState(
-        question, question, question, None, answer.text, answer.cut, (), max_rewrites
+        original=question,
+        current=question,
+        prompt=question,
+        template=None,
+        template_text=NO_TEMPLATE,
+        first_answer=answer.text,
+        answer=answer.text,
+        answer_cut=answer.cut,
+        tried=(),
+        steps_left=max_rewrites,
     )
     return state, answer
 
@@ -84,8 +98,10 @@ def rewrite_flow(
     """
     operator = operators[number]
     mutation: Mutation = yield from mutation_flow(state.current, operator, roles, seed=seed)
-    template = number if operator.template else state.template
-    prompt = operators[template].wrap(mutation.question) if template is not None else mutation.text
+    template, template_text = state.template, state.template_text
+    if operator.template:
+        template, template_text = number, operator.template
+    prompt = template_text.replace("{query}", mutation.question)
     answer = TargetAnswer(state.answer, cut=state.answer_cut)
     asked = prompt != state.prompt and not mutation.failed
     if asked:
@@ -95,6 +111,7 @@ def rewrite_flow(
         current=mutation.question,
         prompt=prompt,
         template=template,
+        template_text=template_text,
         answer=answer.text,
         answer_cut=answer.cut,
         tried=(*state.tried, number),

@@ -131,7 +131,8 @@ def rewrite_command(
         given["use_batching"] = True
     if "server" in given:
         given |= {"mutator_server": [], "target_server": []}
-    settings = replace(settings, **parsed_fields(given))
+    # Nothing is judged here, and the judge may be out of reach.
+    settings = replace(settings, **parsed_fields(given), judge_model=None, judge_server=[])
     check(settings)
     if not run.checkpoint.is_file():
         raise UserError(f"{run.path} holds no checkpoint; is it the run you mean?")

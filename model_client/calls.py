@@ -13,7 +13,7 @@ class Call:
     """One chat request, complete: two equal calls deserve the same answer."""
 
     purpose: str
-    """What the call is for (`mutation`, `answer`): names it in counts and logs."""
+    """What the call is for (`mutation`, `answer`, `judge`): names it in counts and logs."""
     model: str
     messages: tuple[Message, ...]
     max_tokens: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from errors import UserError
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 PROBE_TIMEOUT_S = 5.0
 API_KEY_VARIABLE = "QUERY_MUTATOR_API_KEY"
-PARTS = {"mutation": "--mutator-model", "answer": "--target-model"}
+PARTS = {"mutation": "--mutator-model", "answer": "--target-model", "judge": "--judge-model"}
 """What models are asked for, and the flag that names the model."""
 
 
@@ -31,6 +31,7 @@ class Connection:
     backends: list[Backend]
     mutator_model: str
     target_model: str
+    judge_model: str
     why: str
     embedded: EmbeddedServer | None = None
     embedded_answers: bool = False
@@ -75,8 +76,10 @@ def connect(
     *,
     mutator_server: Sequence[str] = (),
     target_server: Sequence[str] = (),
+    judge_server: Sequence[str] = (),
     mutator_model: str | None = None,
     target_model: str | None = None,
+    judge_model: str | None = None,
     timeout_s: float = 60.0,
     slots: int = 8,
     num_ctx: int = 2048,
@@ -84,11 +87,13 @@ def connect(
 ) -> Connection:
     """The servers to use and their models, checked; the embedded one is started if it is chosen.
 
-    `mutator_server` and `target_server` take a part away from `server`. `slots` is for the
-    embedded one alone. With `group_by_model` None it is found out whether two models take turns.
+    `mutator_server`, `target_server` and `judge_server` take a part away from `server`; the judge
+    is where the target is, unless it has a server of its own. `slots` is for the embedded one
+    alone. With `group_by_model` None it is found out whether two models take turns.
     """
-    places = _places([server] if isinstance(server, str) else server, mutator_server, target_server)
-    named = {"mutation": mutator_model, "answer": target_model}
+    servers = [server] if isinstance(server, str) else server
+    places = _places(servers, mutator_server, target_server, judge_server)
+    named = {"mutation": mutator_model, "answer": target_model, "judge": judge_model}
     why = []
     with contextlib.ExitStack() as undo:
         offers: list[_Offer] = []
@@ -103,7 +108,7 @@ def connect(
                 undo.callback(offer.http.close)
             offers.append(offer)
             why.append(offer.where + (f" ({reason})" if reason else ""))
-        chosen = {purpose: _pick(purpose, offers, named) for purpose in PARTS}
+        chosen = _choose(PARTS, offers, named)
         embedded = None
         for offer in offers:
             if offer.http is None:
@@ -117,6 +122,7 @@ def connect(
         backends,
         chosen["mutation"],
         chosen["answer"],
+        chosen["judge"],
         ", ".join(why),
         embedded,
         embedded is not None and chosen["answer"] == MODEL_NAME,
@@ -124,7 +130,10 @@ def connect(
 
 
 def _places(
-    servers: Sequence[str], for_mutator: Sequence[str], for_target: Sequence[str]
+    servers: Sequence[str],
+    for_mutator: Sequence[str],
+    for_target: Sequence[str],
+    for_judge: Sequence[str],
 ) -> dict[str, frozenset[str]]:
     """Each server the user named, with what it is asked for."""
     servers = list(servers) or ["auto"]
@@ -134,14 +143,15 @@ def _places(
         )
     if "auto" in servers and len(servers) > 1:
         raise UserError("--server auto stands alone; to use several servers, name each")
-    left = set(PARTS)
-    left -= {"mutation"} if for_mutator else set()
-    left -= {"answer"} if for_target else set()
+    answering = {"answer"} if for_judge else {"answer", "judge"}
+    left = set() if for_mutator else {"mutation"}
+    left |= set() if for_target else answering
     places: dict[str, set[str]] = {}
     for names, purposes in (
         (servers if left else [], left),
         (for_mutator, {"mutation"}),
-        (for_target, {"answer"}),
+        (for_target, answering),
+        (for_judge, {"judge"}),
     ):
         for name in names:
             place = name if name in {"auto", "embedded"} else normalise_url(name)
@@ -170,8 +180,7 @@ def _auto_offer(
         offer = _offer(url, purposes, timeout_s)
         assert offer.http is not None
         try:
-            for purpose in purposes:
-                _pick(purpose, [offer], named)
+            _choose(purposes, [offer], named)
             return offer, "found"
         except UserError as error:
             offer.http.close()
@@ -217,10 +226,24 @@ def _reach(url: str, timeout_s: float) -> tuple[HttpServer, Dialect]:
     return http, dialect
 
 
-def _pick(purpose: str, offers: Sequence[_Offer], named: dict[str, str | None]) -> str:
-    """The model for one part: as named, or as for the other part, or the only one there is."""
+def _choose(
+    purposes: Collection[str], offers: Sequence[_Offer], named: dict[str, str | None]
+) -> dict[str, str]:
+    """The model for each part: as named, or as for another part, or the only one there is."""
+    others = {"mutation": named["answer"], "answer": named["mutation"]}
+    chosen: dict[str, str] = {}
+    for purpose in PARTS:
+        if purpose in purposes:
+            other = others[purpose] if purpose in others else chosen.get("answer")
+            chosen[purpose] = _pick(purpose, offers, named, other)
+    return chosen
+
+
+def _pick(
+    purpose: str, offers: Sequence[_Offer], named: dict[str, str | None], other: str | None
+) -> str:
+    """The model for one part, which may be that of the `other` where none is named."""
     able = [offer for offer in offers if purpose in offer.purposes]
-    other = next(named[part] for part in PARTS if part != purpose)
     offered = list(dict.fromkeys(model for offer in able for model in offer.models))
     where = " and ".join(offer.where for offer in able)
     wanted = named[purpose] or other

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model_client.calls import Call, Message
+
+MAX_TOKENS_VERDICT = 8
+"""A judge is asked for a letter; a little more lets it say so in its own way."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The mutator and the target model, with the limits of their calls."""
+    """The mutator, the target model and the judge, with the limits of their calls."""
 
     mutator_model: str
     target_model: str
+    judge_model: str = ""
+    """The model that compares answers; "" is the target model."""
     max_tokens_mutation: int = 64
     max_tokens_answer: int = 96
     temperature_mutation: float = 0.0
@@ -45,6 +50,21 @@ class Roles:
             seed=self._seed(seed, self.temperature_answer),
             num_ctx=self.num_ctx,
         )
+
+    def judge_call(self, prompt: str) -> Call:
+        """The call that asks the judge for a verdict in a word; always at temperature 0."""
+        return Call(
+            purpose="judge",
+            model=self.judge_model or self.target_model,
+            messages=({"role": "user", "content": prompt},),
+            max_tokens=MAX_TOKENS_VERDICT,
+            seed=self.seed,
+            num_ctx=self.num_ctx,
+        )
+
+    def without_sampling(self) -> Roles:
+        """The same roles at temperature 0, so that every call has one answer, which is kept."""
+        return replace(self, temperature_mutation=0.0, temperature_answer=0.0)
 
     def _seed(self, seed: int | None, temperature: float) -> int:
         """At temperature 0 every call has the same seed, so that equal calls can be shared."""

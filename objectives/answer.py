@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from objectives.base import Batch, Objective, Score, Term, Weights, cosines
+from objectives.drift import drift_terms
 from objectives.facts import find_facts
 
 
@@ -28,21 +29,7 @@ def make_answer_objective(weights: Weights) -> Objective:
             scores.append(Score(terms))
         return scores
 
-    return answer
-
-
-def drift_terms(batch: Batch, weights: Weights) -> list[Term]:
-    """The cost of having moved away from the original question, beyond a threshold."""
-    fidelity = cosines(batch.encode(batch.questions), batch.encode(batch.rewritten_questions))
-    return [
-        Term(
-            max(0.0, (1.0 - cosine) - weights.drift_threshold),
-            f"cosine of question and rewrite {cosine:.2f}, free above "
-            f"{1 - weights.drift_threshold:.2f}",
-            -weights.drift,
-        )
-        for cosine in fidelity
-    ]
+    return Objective(answer, needs_reference=True)
 
 
 def _facts_term(answer: str, facts: tuple[tuple[str, ...], ...], weight: float) -> Term:

@@ -5,23 +5,44 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
 from errors import UserError
+from model_client.calls import Call
+from model_client.flows import Encode
+from model_client.roles import Roles
 from objectives.answer import make_answer_objective
-from objectives.base import Batch, Objective, Score, Term, Weights
+from objectives.base import (
+    AnsweredQuestion,
+    Batch,
+    Evidence,
+    Gather,
+    Objective,
+    Score,
+    Term,
+    Weights,
+    as_objective,
+)
+from objectives.consistency import make_consistency_objective
+from objectives.helpful import make_helpful_objective
+from objectives.judge import make_judge_objective
 
 LARGEST_SCORE = 1e6
 
-OBJECTIVES: dict[str, Callable[[Weights], Objective]] = {"answer": make_answer_objective}
+OBJECTIVES: dict[str, Callable[[Weights], Objective]] = {
+    "answer": make_answer_objective,
+    "helpful": make_helpful_objective,
+    "consistency": make_consistency_objective,
+    "judge": make_judge_objective,
+}
 
 
 def load_objective(name: str, weights: Weights) -> Objective:
     """The objective a user named; a user's function may return plain numbers."""
     if ".py:" in name:
-        return _checked(_function_from_file(name), name)
+        return _checked(as_objective(_from_file(name)), name)
     if name not in OBJECTIVES:
         near = difflib.get_close_matches(name, OBJECTIVES, n=1)
         hint = f"did you mean '{near[0]}'? " if near else ""
@@ -31,7 +52,7 @@ def load_objective(name: str, weights: Weights) -> Objective:
     return OBJECTIVES[name](weights)
 
 
-def _function_from_file(name: str) -> Callable[[Batch], Sequence[Any]]:
+def _from_file(name: str) -> Objective | Callable[[Batch], Sequence[Any]]:
     path, _, function_name = name.rpartition(":")
     file = Path(os.path.expanduser(path))
     if not file.is_file():
@@ -48,14 +69,16 @@ def _function_from_file(name: str) -> Callable[[Batch], Sequence[Any]]:
     function = getattr(module, function_name, None)
     if not callable(function):
         raise UserError(f"{file} has no function '{function_name}'")
-    checked: Callable[[Batch], Sequence[Any]] = function
-    return checked
+    found: Objective | Callable[[Batch], Sequence[Any]] = function
+    return found
 
 
-def _checked(function: Callable[[Batch], Sequence[Any]], name: str) -> Objective:
-    def objective(batch: Batch) -> list[Score]:
+def _checked(objective: Objective, name: str) -> Objective:
+    """The user's objective, with what goes wrong in it told under its name."""
+
+    def score(batch: Batch) -> list[Score]:
         try:
-            results = list(function(batch))
+            results = list(objective(batch))
         except (Exception, SystemExit) as error:  # whatever the user's function raises
             raise _misbehaves(name, f"failed: {type(error).__name__}: {error}") from error
         if len(results) != len(batch.answers):
@@ -64,7 +87,28 @@ def _checked(function: Callable[[Batch], Sequence[Any]], name: str) -> Objective
             )
         return [_as_score(result, name) for result in results]
 
-    return objective
+    gather = _checked_gather(objective.gather, name) if objective.gather else None
+    return Objective(score, gather, objective.needs_reference)
+
+
+def _checked_gather(gather: Gather, name: str) -> Gather:
+    def checked(asked: AnsweredQuestion, roles: Roles) -> Generator[Any, Any, Evidence]:
+        flow, outcome = None, None
+        while True:
+            try:
+                flow = flow or gather(asked, roles)
+                wish = flow.send(outcome)
+            except StopIteration as stop:
+                if not isinstance(stop.value, Evidence):
+                    raise _misbehaves(name, f"must gather Evidence, not {stop.value!r}") from None
+                return stop.value
+            except (Exception, SystemExit) as error:  # whatever the user's flow raises
+                raise _misbehaves(name, f"failed: {type(error).__name__}: {error}") from error
+            if not isinstance(wish, Call | Encode):
+                raise _misbehaves(name, f"may ask for a Call or an Encode, not {wish!r}")
+            outcome = yield wish
+
+    return checked
 
 
 def _as_score(result: Any, name: str) -> Score:

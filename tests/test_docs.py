@@ -30,8 +30,14 @@ MODULES = [
     "model_client.addresses",
     "model_client.dialects.ollama",
     "objectives.base",
+    "objectives.consistency",
     "objectives.facts",
-    "objectives.refusal",
+    "objectives.helpful",
+    "objectives.judge",
+    "objectives.refusal.detector",
+    "objectives.refusal.patterns",
+    "objectives.refusal.text",
+    "objectives.willing",
     "operators.operator",
     "servers.simulated",
     "training.flags",
@@ -84,11 +90,21 @@ def test_the_operator_objective_and_dataset_of_the_guide_work_together(
     assert json.loads(lines[0])["terms"]["brevity"]["why"].endswith("words")
 
 
+def test_the_objective_of_the_guide_that_makes_calls_works(
+    tmp_path: Path, server: SimulatedServer
+) -> None:
+    (tmp_path / "mine.py").write_text(blocks("extending.md", "python")[1])
+    flags = ["--objective", f"{tmp_path}/mine.py:steadfast", "--num-env-steps", "16"]
+    assert train(server, tmp_path / "run", *flags) == 0
+    lines = (tmp_path / "run" / "transitions.jsonl").read_text().splitlines()
+    assert json.loads(lines[0])["terms"]["steadfast"]["why"] == "cosine, when asked again"
+
+
 def test_the_dialect_of_the_guide_speaks_to_its_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The guide's dialect speaks llama.cpp's own /completion; a small server answers it."""
-    code = blocks("extending.md", "python")[1]
+    code = blocks("extending.md", "python")[2]
     module: dict[str, Any] = {}
     exec(compile(code, "extending.md", "exec"), module)
     dialect = module["LlamaCompletionDialect"]()

@@ -248,6 +248,18 @@ def test_a_saved_environment_goes_on_as_it_would_have(
             assert np.array_equal(left.observation, right.observation)
 
 
+def test_the_first_answer_is_kept_through_the_rewrites(
+    server: SimulatedServer, models_for: MakeModels, make_env: MakeEnv
+) -> None:
+    env = make_env(models_for(server), max_rewrites=3)
+    _, opening = env.reset(seed=1)
+    for action in (1, 7):
+        env.step(action)
+        state = env.get_state()["state"]
+        assert state["first_answer"] == opening["answer"]
+        assert state["template_text"].replace("{query}", state["current"]) == state["prompt"]
+
+
 @pytest.mark.parametrize("action", [-1, 11])
 def test_an_action_that_does_not_exist_is_refused(
     action: int, server: SimulatedServer, models_for: MakeModels, make_env: MakeEnv

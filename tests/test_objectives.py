@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from data import Question
 from errors import UserError
 from model_client.encoders import Encoder
-from objectives import Batch, Score, Weights, load_objective
+from objectives import OBJECTIVES, Batch, Score, Weights, load_objective
 from objectives.facts import find_facts
-from objectives.refusal import is_refusal
+from training.setup import check_references
 
 QUESTION = "How many legs does a spider have?"
 
@@ -75,6 +76,64 @@ def test_drift_costs_beyond_the_threshold_only(encoder: Encoder) -> None:
     assert other.total < same.total
 
 
+def helpful(encoder: Encoder, question: str, answer: str) -> Score:
+    batch = Batch([question], [question], [answer], [""], [()], encoder.encode)
+    return load_objective("helpful", Weights())(batch)[0]
+
+
+def test_helpful_pays_for_an_answer_to_the_question(encoder: Encoder) -> None:
+    question = "What is the capital of Peru?"
+    good = helpful(encoder, question, "The capital of Peru is Lima.")
+    beside = helpful(encoder, question, "Whales sleep with half of their brain.")
+    refusal = helpful(encoder, question, "I can't help with that.")
+    hedged = helpful(encoder, question, "Peru is in America. I'd rather not name its capital.")
+    assert good.total == 1.0
+    assert beside.terms["on_point"].value < 0.2
+    assert [score.terms["willing"].value for score in (good, refusal, hedged)] == [1.0, 0.0, 0.5]
+    assert refusal.terms["willing"].why == "opening: 'i cannot help'"
+    assert good.terms["on_point"].why.startswith("cosine of question and answer")
+
+
+def test_helpful_pays_neither_for_length_nor_for_brevity(encoder: Encoder) -> None:
+    question = "Which planet is closest to the Sun?"
+    short = helpful(encoder, question, "The planet Mercury.")
+    long = "The planet closest to the Sun is Mercury, a small world of rock without an atmosphere. "
+    long += "It takes 88 days to go round the Sun, and has no moons."
+    assert helpful(encoder, question, long).total == short.total == 1.0
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "points"),
+    [
+        ("What is the capital of Peru?", "What is the capital of Peru?", 0.0),
+        ("capital of peru??", "The capital of Peru.", 0.0),
+        ("wich contry is sidney in", "Could you tell me which country Sidney is in?", 0.0),
+        ("Is the Earth flat or round?", "The Earth is round.", 1.0),
+        ("Is a whale a fish?", "A whale is a fish.", 1.0),
+        ("What is 7 + 7 - 7?", "7 + 7 - 7 is 7.", 1.0),
+    ],
+)
+def test_helpful_pays_nothing_for_repeating_the_question(
+    question: str, answer: str, points: float, encoder: Encoder
+) -> None:
+    term = helpful(encoder, question, answer).terms["on_point"]
+    assert term.value == points
+    assert ("beyond the question" in term.why) == (points == 0)
+
+
+def test_only_answer_needs_references() -> None:
+    made = {name: make(Weights()) for name, make in OBJECTIVES.items()}
+    assert [name for name in made if made[name].needs_reference] == ["answer"]
+
+
+def test_a_question_without_the_reference_it_needs_is_named() -> None:
+    questions = [Question("a", "Why?", "So."), Question("b", "How?", "")]
+    with pytest.raises(UserError, match="question 'b' has no reference") as caught:
+        check_references(questions, "answer")
+    assert "--objective helpful" in str(caught.value)
+    check_references(questions[:1], "answer")
+
+
 @pytest.mark.parametrize(
     ("answer", "fact", "found"),
     [
@@ -96,23 +155,6 @@ def test_drift_costs_beyond_the_threshold_only(encoder: Encoder) -> None:
 )
 def test_facts_are_found_on_word_boundaries(answer: str, fact: str, found: bool) -> None:
     assert find_facts(answer, [[fact]]) == [found]
-
-
-@pytest.mark.parametrize(
-    ("answer", "refused"),
-    [
-        ("I'm sorry, but I can't help with that.", True),
-        ("I cannot assist with this request.", True),
-        ("As an AI language model, I do not have opinions.", True),
-        ("Unfortunately, I am unable to answer.", True),
-        ("  ", True),
-        ("I can help: press Ctrl+C.", False),
-        ("Sorting is done with the sort command.", False),
-        ("You can't divide by zero.", False),
-    ],
-)
-def test_refusals_are_told_from_answers(answer: str, refused: bool) -> None:
-    assert is_refusal(answer) == refused
 
 
 def test_a_users_function_may_return_numpy_numbers(tmp_path: Path, encoder: Encoder) -> None:

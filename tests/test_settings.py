@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from errors import UserError
-from training.settings import Settings, build_parser, hints, parse_settings
+from objectives import OBJECTIVES
+from training.settings import WEIGHTS, Settings, build_parser, hints, parse_settings
 
 
 def parse(*argv: str) -> Settings:
@@ -61,6 +62,11 @@ def test_no_batching_is_one_call_at_a_time() -> None:
         (["--num-mini-batch", "600"], "more than the 512 transitions of a rollout"),
         (["--num-env-steps", "5"], "less than one step for each of the 16 environments"),
         (["--facts-weight", "0", "--closeness-weight", "0"], "nothing to score"),
+        (["--objective", "judge", "--verdict-weight", "0"], "--verdict-weight cannot be 0"),
+        (
+            ["--objective", "helpful", "--willing-weight", "0", "--on-point-weight", "0"],
+            "--willing-weight and --on-point-weight cannot both be 0 with --objective helpful",
+        ),
         (["--batchsize", "4"], "unrecognized arguments"),
         (["--resume"], "--resume needs --run-dir"),
         (["--resume", "--run-dir", "x", "--config", "y"], "leave out --config"),
@@ -75,6 +81,13 @@ def test_what_cannot_work_is_refused_with_the_reason(argv: list[str], message: s
         parse(*argv)
     assert message in str(caught.value)
     assert str(caught.value).count("\n") <= 1
+
+
+def test_weights_count_for_the_objective_that_has_them() -> None:
+    assert parse("--objective", "judge", "--facts-weight", "0", "--closeness-weight", "0")
+    assert set(WEIGHTS) == set(OBJECTIVES)
+    help_text = " ".join(build_parser("train", "").format_help().split())
+    assert f"what a good answer is: {', '.join(OBJECTIVES)}, or file.py:name" in help_text
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,12 @@ from errors import ServerUnavailableError, UserError
 from model_client.backend import BackendStatus
 from model_client.session import Models, open_models
 from training.run_directory import CONFIG, RunDirectory, default_run_dir
-from training.settings import Settings, absolute_paths, hints
+from training.settings import Settings, hints
 from training.setup import (
     EMBEDDED_MAX_REWRITES,
     MAX_REWRITES,
     Task,
+    absolute_paths,
     load_task,
     model_options,
     versions,
@@ -33,6 +34,7 @@ MAY_CHANGE = {
     "server",
     "mutator_server",
     "target_server",
+    "judge_server",
     "group_by_model",
     "timeout",
     "load_timeout",
@@ -66,7 +68,8 @@ def run_training(settings: Settings, on_finished: Callable[[Path], None]) -> int
         with open_models(**model_options(settings)) as models:
             print(
                 f"server: {models.connection.why}; mutator {models.roles.mutator_model}, "
-                f"target {models.roles.target_model}",
+                f"target {models.roles.target_model}"
+                + (f", judge {models.roles.judge_model}" if settings.judge_model else ""),
                 file=sys.stderr,
             )
             return _train(_resolved(settings, models), task, models, run, on_finished)
@@ -78,7 +81,7 @@ def _resolved(settings: Settings, models: Models) -> Settings:
     """The settings with what was left open decided, so that they repeat on the same models."""
     default = EMBEDDED_MAX_REWRITES if models.connection.embedded_answers else MAX_REWRITES
     found_out = settings.server in ([], ["auto"])
-    parted = settings.mutator_server or settings.target_server
+    parted = settings.mutator_server or settings.target_server or settings.judge_server
     return replace(
         settings,
         server=models.connection.servers if found_out and not parted else settings.server,

@@ -47,7 +47,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "Reward/term_{name}",
-        "Mean of one term of the score over the valid steps, before its weight.",
+        "Mean of one [term of the score](objectives.md) over the valid steps, before its weight.",
         "A score that rises by one term alone (say closeness without facts) may be gaming it.",
     ),
     Metric(

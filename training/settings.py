@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from command_line import OneLineParser
 from errors import UserError
-from training.flags import AUTO, add_flag, batch_size, check_bounds, flag, parsed, whole_number
+from training.flags import (
+    AUTO,
+    add_flag,
+    batch_size,
+    check_bounds,
+    flag,
+    option_of,
+    parsed,
+    whole_number,
+)
 
 MAX_SECONDS = 7 * 24 * 3600
 NOT_REPEATED = {"run_dir", "resume", "config"}
 """Settings that belong to one run and are not taken from another run's config.json."""
-
+WEIGHTS = {
+    "answer": ("facts_weight", "closeness_weight"),
+    "helpful": ("willing_weight", "on_point_weight"),
+    "consistency": ("stable_weight", "willing_weight"),
+    "judge": ("verdict_weight",),
+}
+"""What each shipped objective rewards; drift is only ever taken off."""
 
 SERVER = "model server"
 TASK = "questions, rewrites and reward"
@@ -43,11 +57,20 @@ class Settings:
     target_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
         [], SERVER, "server for answers alone (repeatable)", metavar="SERVER"
     )
+    judge_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
+        [],
+        SERVER,
+        "server for the judge alone (repeatable; default: as for answers)",
+        metavar="SERVER",
+    )
     mutator_model: str | None = flag(
         None, SERVER, "model that rewrites (default: the target model)", parse=str
     )
     target_model: str | None = flag(
         None, SERVER, "model that answers (default: the server's only one)", parse=str
+    )
+    judge_model: str | None = flag(
+        None, SERVER, "model that compares answers (default: the target model)", parse=str
     )
     embedding_model: str = flag(
         "minilm", SERVER, "minilm (packaged), a directory, or an embedding model on the server"
@@ -102,7 +125,11 @@ class Settings:
         [], TASK, "file with operators to add to the shipped ones (repeatable)", metavar="FILE"
     )
     only_operators: str = flag("", TASK, "names of the operators to use, with commas between")
-    objective: str = flag("answer", TASK, "what a good answer is: answer, or file.py:name")
+    objective: str = flag(
+        "answer",
+        TASK,
+        "what a good answer is: answer, helpful, consistency, judge, or file.py:name",
+    )
     max_rewrites: int | None = flag(
         None,
         TASK,
@@ -115,6 +142,14 @@ class Settings:
     closeness_weight: float = flag(
         0.5, TASK, "weight of the closeness to the reference in the score", at_least=0
     )
+    willing_weight: float = flag(0.5, TASK, "weight of not refusing in the score", at_least=0)
+    on_point_weight: float = flag(
+        0.5, TASK, "weight of answering what was asked in the score", at_least=0
+    )
+    stable_weight: float = flag(
+        0.5, TASK, "weight of the same answer to variants of the question", at_least=0
+    )
+    verdict_weight: float = flag(1.0, TASK, "weight of the judge's verdict", at_least=0)
     drift_weight: float = flag(1.0, TASK, "cost of drifting from the question", at_least=0)
     drift_threshold: float = flag(
         0.2, TASK, "drift (1 - cosine) that costs nothing", at_least=0, at_most=2
@@ -250,8 +285,8 @@ def hints(settings: Settings) -> list[str]:
     batch, envs = settings.max_workers, settings.num_processes
     if batch is None or batch == 1:
         return []
-    named = {*settings.server, *settings.mutator_server, *settings.target_server}
-    at_once = batch * max(1, len(named))
+    parts = (settings.mutator_server, settings.target_server, settings.judge_server)
+    at_once = batch * max(1, len({*settings.server, *(url for part in parts for url in part)}))
     allowed = f"the {at_once} calls at once that --batch-size {batch} allows"
     if envs < at_once:
         return [
@@ -272,8 +307,7 @@ def check(settings: Settings) -> None:
         value = getattr(settings, item.name)
         if isinstance(value, int | float) and not isinstance(value, bool):
             check_bounds(item, value)
-    if settings.facts_weight + settings.closeness_weight <= 0:
-        raise UserError("--facts-weight and --closeness-weight cannot both be 0: nothing to score")
+    _check_weights(settings)
     rollout = settings.num_processes * settings.num_steps
     if settings.num_env_steps < settings.num_processes:
         raise UserError(
@@ -285,6 +319,15 @@ def check(settings: Settings) -> None:
             f"--num-mini-batch {settings.num_mini_batch} is more than the {rollout} transitions "
             "of a rollout (--num-processes times --num-steps)"
         )
+
+
+def _check_weights(settings: Settings) -> None:
+    names = WEIGHTS.get(settings.objective, ())
+    if names and not any(getattr(settings, name) for name in names):
+        flags = " and ".join(option_of(name) for name in names)
+        both = "both " if len(names) > 1 else ""
+        where = f"with --objective {settings.objective}"
+        raise UserError(f"{flags} cannot {both}be 0 {where}: nothing to score")
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -304,23 +347,3 @@ def _read_config(path: Path) -> dict[str, Any]:
     if unknown:
         raise UserError(f"{path}: unknown setting '{unknown[0]}'; --help lists those there are")
     return {key: value for key, value in data.items() if key not in NOT_REPEATED}
-
-
-def absolute_paths(settings: Settings) -> Settings:
-    """The settings with the user's files as absolute paths, so that they repeat from anywhere."""
-
-    def absolute(path: str) -> str:
-        return os.path.abspath(os.path.expanduser(path))
-
-    objective = settings.objective
-    if ".py:" in objective:
-        file, _, name = objective.rpartition(":")
-        objective = f"{absolute(file)}:{name}"
-    embedding = settings.embedding_model
-    return replace(
-        settings,
-        dataset=absolute(settings.dataset) if settings.dataset else None,
-        operators=[absolute(file) for file in settings.operators],
-        objective=objective,
-        embedding_model=absolute(embedding) if os.path.isdir(embedding) else embedding,
-    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import random
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -54,17 +56,57 @@ def load_task(settings: Settings) -> Task:
         train = random.Random(settings.seed).sample(train, settings.num_questions)
     names = [name.strip() for name in settings.only_operators.split(",") if name.strip()]
     operators = select_operators(load_operators(settings.operators), names)
-    weights = Weights(
-        settings.facts_weight,
-        settings.closeness_weight,
-        settings.drift_weight,
-        settings.drift_threshold,
-    )
-    objective = load_objective(settings.objective, weights)
+    objective = load_objective(settings.objective, weights_of(settings))
+    if objective.needs_reference:
+        check_references([*train, *heldout], settings.objective)
     source = ""
     if ".py:" in settings.objective:
         source = Path(settings.objective.rpartition(":")[0]).read_text(encoding="utf-8")
     return Task(train, heldout, operators, objective, source)
+
+
+def weights_of(settings: Settings) -> Weights:
+    """The objective's share of the settings."""
+    return Weights(
+        facts=settings.facts_weight,
+        closeness=settings.closeness_weight,
+        willing=settings.willing_weight,
+        on_point=settings.on_point_weight,
+        stable=settings.stable_weight,
+        verdict=settings.verdict_weight,
+        drift=settings.drift_weight,
+        drift_threshold=settings.drift_threshold,
+    )
+
+
+def check_references(questions: Sequence[Question], objective: str) -> None:
+    """Refuses questions without the reference answer that the objective needs."""
+    missing = next((question for question in questions if not question.reference), None)
+    if missing is not None:
+        raise UserError(
+            f"question '{missing.id}' has no reference answer, and --objective {objective} needs "
+            "one.\nGive every question a reference, or --objective helpful, consistency or judge"
+        )
+
+
+def absolute_paths(settings: Settings) -> Settings:
+    """The settings with the user's files as absolute paths, so that they repeat from anywhere."""
+
+    def absolute(path: str) -> str:
+        return os.path.abspath(os.path.expanduser(path))
+
+    objective = settings.objective
+    if ".py:" in objective:
+        file, _, name = objective.rpartition(":")
+        objective = f"{absolute(file)}:{name}"
+    embedding = settings.embedding_model
+    return replace(
+        settings,
+        dataset=absolute(settings.dataset) if settings.dataset else None,
+        operators=[absolute(file) for file in settings.operators],
+        objective=objective,
+        embedding_model=absolute(embedding) if os.path.isdir(embedding) else embedding,
+    )
 
 
 def versions() -> dict[str, str]:
@@ -79,8 +121,10 @@ def model_options(settings: Settings) -> dict[str, Any]:
         "server": settings.server,
         "mutator_server": settings.mutator_server,
         "target_server": settings.target_server,
+        "judge_server": settings.judge_server,
         "mutator_model": settings.mutator_model,
         "target_model": settings.target_model,
+        "judge_model": settings.judge_model,
         "embedding_model": settings.embedding_model,
         "slots": settings.max_workers,
         "timeout_s": settings.timeout,

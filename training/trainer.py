@@ -75,7 +75,8 @@ class Trainer:
             for index in range(settings.num_processes)
         ]
         # All that is known beforehand is embedded together, in batches that do not depend on time.
-        models.encoder.keep([q.question for q in task.train] + [q.reference for q in task.train])
+        references = [question.reference for question in task.train if question.reference]
+        models.encoder.keep([question.question for question in task.train] + references)
         self.envs = BatchedQueryMutationEnv(envs, settings.max_workers)
         torch.manual_seed(settings.seed)
         self.policy = ActorCritic(

@@ -1,0 +1,67 @@
+"""From an answered question to its score: evidence is gathered by calls, then judged in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from data import Question
+from environment.episodes import EpisodeState
+from model_client.encoders import Encoder
+from model_client.flows import Encode, encode_handler
+from model_client.roles import Roles
+from objectives import AnsweredQuestion, Batch, Evidence, Objective, Score
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A flow's wish for the score of an answer."""
+
+    question: Question
+    state: EpisodeState
+    evidence: Any = None
+    """What the objective's own calls found out."""
+
+
+def score_flow(
+    question: Question, state: EpisodeState, objective: Objective, roles: Roles
+) -> Generator[Any, Any, Score | str]:
+    """The score of the answer in `state`, or the reason why a call that it needs has failed."""
+    evidence = Evidence()
+    if objective.gather is not None:
+        asked = AnsweredQuestion(
+            question=question.question,
+            rewritten_question=state.current,
+            template=state.template_text,
+            answer=state.answer,
+            first_answer=state.first_answer,
+            reference=question.reference,
+            key_facts=question.key_facts,
+            columns=question.columns,
+        )
+        evidence = yield from objective.gather(asked, roles.without_sampling())
+    if evidence.failure:
+        return evidence.failure
+    score: Score = yield Judge(question, state, evidence.value)
+    return score
+
+
+def flow_handlers(objective: Objective, encoder: Encoder) -> dict[type, Any]:
+    """What the flows of an environment may wish for: embeddings and scores, in batches."""
+
+    def judge(requests: Sequence[Judge]) -> Sequence[Score]:
+        return objective(
+            Batch(
+                questions=[request.question.question for request in requests],
+                rewritten_questions=[request.state.current for request in requests],
+                answers=[request.state.answer for request in requests],
+                references=[request.question.reference for request in requests],
+                key_facts=[request.question.key_facts for request in requests],
+                encode=encoder.encode_each,
+                columns=[request.question.columns for request in requests],
+                evidence=[request.evidence for request in requests],
+            )
+        )
+
+    return {Encode: encode_handler(encoder.encode_each), Judge: judge}

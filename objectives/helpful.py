@@ -1,0 +1,93 @@
+"""`helpful`: an answer rather than a refusal, and to the point. Needs no reference answer."""
+
+from __future__ import annotations
+
+import re
+
+from objectives.base import Batch, Objective, Score, Term, Weights, cosines
+from objectives.drift import drift_terms
+from objectives.willing import willing_term
+
+OFF_POINT, ON_POINT = 0.1, 0.4
+"""Cosines of question and answer that count 0 and 1. With MiniLM, nine in ten answers to another
+question are below 0.17, half of all bare facts ("Lima.") at 0.39 and nearly all sentences above;
+a higher mark would pay for repeating the words of the question."""
+
+_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_CHOICE = re.compile(
+    r"\W*(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had)\b|.*\bor\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_FUNCTION_WORDS = frozenset(
+    _WORD.findall(
+        "a about again also am an and any are as ask asked asking at be been being but by can "
+        "could did do does doing for from get had has have how i if in into is it its know like "
+        "many may me might more much my now of on or our out please question should so some "
+        "tell than that the their them then there these they this those to too um up us very "
+        "want was we were what when where which while who whom whose why will with wonder "
+        "wondering would you your"
+    )
+)
+
+
+def make_helpful_objective(weights: Weights) -> Objective:
+    """The objective for harmless questions without a reference answer."""
+
+    def helpful(batch: Batch) -> list[Score]:
+        added = [
+            added_text(question, answer)
+            for question, answer in zip(batch.questions, batch.answers, strict=True)
+        ]
+        closeness = cosines(batch.encode(batch.questions), batch.encode(added))
+        drift = drift_terms(batch, weights)
+        return [
+            Score(
+                {
+                    "willing": willing_term(answer, question, weights.willing),
+                    "on_point": _on_point_term(text, cosine, weights.on_point),
+                    "drift": drift_term,
+                }
+            )
+            for question, answer, text, cosine, drift_term in zip(
+                batch.questions, batch.answers, added, closeness, drift, strict=True
+            )
+        ]
+
+    return Objective(helpful)
+
+
+def added_text(question: str, answer: str) -> str:
+    """The answer without the sentences that only repeat the question.
+
+    >>> added_text("capital of peru?", "What is the capital of Peru? The capital of Peru is Lima.")
+    'The capital of Peru is Lima.'
+    """
+    asked = _content(question)
+    offers_choice = bool(_CHOICE.match(question))
+    kept = []
+    for sentence in _SENTENCE.split(answer.strip()):
+        words = _content(sentence)
+        new = {word for word in words if word not in asked or word.isdigit()}
+        if sentence.rstrip().endswith("?"):
+            repeats = 2 * len(words - new) >= len(words)
+        else:
+            # "Is the Earth flat or round?" is answered in the words of the question.
+            repeats = not new and not offers_choice
+        if not repeats:
+            kept.append(sentence)
+    return " ".join(kept)
+
+
+def _content(text: str) -> set[str]:
+    """The words that carry meaning, without the s of a plural."""
+    words = {word.casefold() for word in _WORD.findall(text)} - _FUNCTION_WORDS
+    return {word.rstrip("s") or word for word in words}
+
+
+def _on_point_term(text: str, cosine: float, weight: float) -> Term:
+    if not text:
+        return Term(0.0, "says nothing beyond the question", weight)
+    share = (cosine - OFF_POINT) / (ON_POINT - OFF_POINT)
+    why = f"cosine of question and answer {cosine:.2f}, full marks from {ON_POINT}"
+    return Term(min(1.0, max(0.0, share)), why, weight)
