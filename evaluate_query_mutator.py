@@ -39,7 +39,9 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="X",
         help="difference in score that nobody would miss (default: 0.02)",
     )
-    add("--target-model", help="model that answers (default: as in training); another one: transfer")
+    add(
+        "--target-model", help="model that answers (default: as in training); another one: transfer"
+    )
     add("--mutator-model", help="model that rewrites (default: as in training)")
     add("--judge-model", help="model that judges, for the objective judge")
     add(

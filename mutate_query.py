@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from command_line import OneLineParser, exit_code, leave
+from training.flags import fraction
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -22,6 +23,16 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--target-model", help="model that answers (default: as in training)")
     parser.add_argument("--mutator-model", help="model that rewrites (default: as in training)")
     parser.add_argument("--batch-size", help="calls at once, or auto (default: as in training)")
+    parser.add_argument(
+        "--only-if-confident",
+        type=fraction,
+        default=0.0,
+        metavar="P",
+        help="leave a question alone unless the best choice has at least this probability",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="show what similar training questions gained"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
 
@@ -30,13 +41,15 @@ def mutate(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
     args = build_parser().parse_args(argv)
     # Heavy imports come late: --help and a wrong flag answer at once.
-    from evaluation.trained_policy import rewrite_command
+    from evaluation.rewriting import rewrite_command
 
     return rewrite_command(
         args.run,
         args.questions,
         file=args.file,
         as_json=args.json,
+        explain=args.explain,
+        least_probability=args.only_if_confident,
         changes={
             "server": args.server,
             "target_model": args.target_model,

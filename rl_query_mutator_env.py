@@ -268,7 +268,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         failure: str = "",
     ) -> dict[str, Any]:
         costs: dict[str, CallCost] = {}
-        if self.operators[rewrite.state.tried[-1]].needs_model:
+        if rewrite.asked_mutator:
             costs["mutation"] = rewrite.mutation.cost
         if rewrite.asked_target:
             costs["answer"] = rewrite.answer.cost

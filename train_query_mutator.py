@@ -12,10 +12,16 @@ def train(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
     settings = parse_settings(build_parser("train_query_mutator.py", __doc__), argv)
     # Heavy imports come late: --help and a wrong flag answer at once.
+    from evaluation.command import evaluate_finished
     from experiments.show import show_run
-    from training.command import run_training
+    from training.command import Finished, run_training
 
-    return run_training(settings, show_run)
+    def show_and_evaluate(finished: Finished) -> None:
+        show_run(finished.run.path)
+        if finished.settings.use_eval:
+            evaluate_finished(finished)
+
+    return run_training(settings, show_and_evaluate)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -33,6 +33,7 @@ def training_run(
         num_steps=work.num_steps,
         num_env_steps=updates * work.num_envs * work.num_steps,
         batch_size=work.batch_size or AUTO,
+        eval_interval=0,
         seed=seed,
     )
     client = arena.client(group_by_model=False if name == UNGROUPED_TRAINING else None)

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import logging
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,6 +88,13 @@ def split_questions(questions: Sequence[Question]) -> tuple[list[Question], list
     train = [question for question in questions if question.split == "train"]
     heldout = [question for question in questions if question.split == "heldout"]
     return train, heldout
+
+
+def sample_questions(questions: Sequence[Question], count: int | None) -> list[Question]:
+    """So many of the questions, always the same ones; all of them for None."""
+    if count is None or count >= len(questions):
+        return list(questions)
+    return random.Random(0).sample(list(questions), count)
 
 
 def _safe_rows(rows: list[tuple[int, Any]]) -> tuple[list[tuple[int, Any]], int]:

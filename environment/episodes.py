@@ -53,6 +53,7 @@ class Rewrite:
     state: EpisodeState
     mutation: Mutation
     answer: TargetAnswer
+    asked_mutator: bool
     asked_target: bool
 
     @property
@@ -117,7 +118,7 @@ def rewrite_flow(
         tried=(*state.tried, number),
         steps_left=state.steps_left - 1,
     )
-    return Rewrite(after, mutation, answer, asked)
+    return Rewrite(after, mutation, answer, operator.needs_model, asked)
 
 
 class EpisodeView:

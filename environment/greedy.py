@@ -38,6 +38,8 @@ class GreedyEpisode:
 
     state: EpisodeState
     """What was reached; where a call failed, what had been reached before it."""
+    opened: EpisodeState
+    """The question unchanged."""
     opening: TargetAnswer
     rewrites: tuple[Rewrite, ...]
     probabilities: tuple[float, ...]
@@ -68,6 +70,7 @@ def greedy_flow(
     A choice that is less probable than `least_probability` is not carried out.
     """
     state, opening = yield from opening_flow(question, roles, max_rewrites=view.max_rewrites)
+    opened = state
     rewrites: list[Rewrite] = []
     first: tuple[float, ...] = ()
     failure = opening.reason if opening.failed else ""
@@ -84,4 +87,4 @@ def greedy_flow(
         if not failure:
             rewrites.append(rewrite)
             state = rewrite.state
-    return GreedyEpisode(state, opening, tuple(rewrites), first, failure)
+    return GreedyEpisode(state, opened, opening, tuple(rewrites), first, failure)

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from data import Question
-from environment.episodes import EpisodeState
+from environment.episodes import EpisodeState, EpisodeView
+from environment.greedy import Predictor, greedy_flow
 from model_client.encoders import Encoder
 from model_client.flows import Encode, encode_handler
 from model_client.roles import Roles
 from objectives import AnsweredQuestion, Batch, Evidence, Objective, Score
+from operators import Operator
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,25 @@ def score_flow(
         return evidence.failure
     score: Score = yield Judge(question, state, evidence.value)
     return score
+
+
+def gain_flow(
+    question: Question,
+    policy: Predictor,
+    operators: Sequence[Operator],
+    view: EpisodeView,
+    objective: Objective,
+    roles: Roles,
+) -> Generator[Any, Any, float | None]:
+    """How much better the policy has the question answered; None where a call has failed."""
+    episode = yield from greedy_flow(policy, question.question, operators, view, roles)
+    if episode.failure:
+        return None
+    before = yield from score_flow(question, episode.opened, objective, roles)
+    after = yield from score_flow(question, episode.state, objective, roles)
+    if isinstance(before, str) or isinstance(after, str):
+        return None
+    return after.total - before.total
 
 
 def flow_handlers(objective: Objective, encoder: Encoder) -> dict[type, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -16,26 +16,34 @@ import torch
 from tqdm import tqdm
 
 from command_line import show_warnings
-from data import Question, load_questions, split_questions
+from data import Question, load_questions, sample_questions, split_questions
 from environment.scoring import flow_handlers
 from errors import ServerUnavailableError, UserError
 from evaluation.comparison import Pick, compare
 from evaluation.measuring import Asking, Measured, Tried, measure_flow
 from evaluation.records import Records
 from evaluation.report import as_json, as_text, draw
-from evaluation.trained_policy import TrainedPolicy, load_run, load_trained
+from evaluation.trained_policy import (
+    TrainedPolicy,
+    changed,
+    load_run,
+    load_trained,
+    use_one_thread,
+)
 from evaluation.verdict import MARGIN, decide
 from model_client.encoders import Encoder
 from model_client.flows import FlowRunner
 from model_client.session import Models, open_models
 from objectives import Batch, Weights
 from objectives.helpful import make_helpful_objective
+from training.command import Finished
 from training.run_directory import RunDirectory
-from training.settings import Settings, check, parsed_fields
+from training.settings import Settings
 from training.setup import Task, load_task, model_options
 
 EVALUATION = "evaluation"
 TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
+TRAINING_QUESTIONS = 100
 AT_ONCE = 64
 """Questions under way together: enough for any server, few enough to finish one by one."""
 
@@ -47,7 +55,26 @@ class Plan:
     heldout: list[Question]
     training: list[Question]
     directory: Path
+    again: str
+    """The command that goes on with an interrupted evaluation."""
     margin: float = MARGIN
+
+
+def evaluate_finished(finished: Finished) -> None:
+    """The evaluation at the end of a training run."""
+    run, settings, task = finished.run, finished.settings, finished.task
+    if not task.heldout:
+        print("no question is held out, so the policy is not evaluated (split: heldout)")
+        return
+    plan = make_plan(
+        task.heldout,
+        task.train,
+        run.path / EVALUATION,
+        again=f"python evaluate_query_mutator.py {shlex.quote(str(run.path))}",
+        num_questions=settings.eval_questions,
+    )
+    trained = load_trained(run, settings, task.operators, finished.models.encoder.dimension)
+    evaluate(trained, task, finished.models, plan, settings)
 
 
 def evaluate_command(
@@ -62,25 +89,20 @@ def evaluate_command(
 ) -> int:
     """Evaluates a run's policy; returns the exit code."""
     show_warnings()
-    torch.set_num_threads(1)
+    use_one_thread()
     run = RunDirectory(run_path)
     settings, operators = load_run(run)
-    given = {key: value for key, value in changes.items() if value is not None}
-    if "batch_size" in given:
-        given["use_batching"] = True
-    if "server" in given:
-        given |= {"mutator_server": [], "target_server": []}
-    settings = replace(settings, **parsed_fields(given))
-    check(settings)
+    settings = changed(settings, changes)
     if not run.checkpoint.is_file():
         raise UserError(f"{run.path} holds no checkpoint; is it the run you mean?")
     task = replace(load_task(settings), operators=operators)
     heldout = split_questions(load_questions(dataset))[1] if dataset else task.heldout
-    directory = Path(output) if output else run.path / _name(dataset, given.get("target_model"))
+    directory = Path(output) if output else run.path / _name(dataset, changes["target_model"])
     plan = make_plan(
         heldout,
         task.train,
         directory,
+        again=shlex.join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
         num_questions=num_questions,
         num_training=num_training,
         margin=margin,
@@ -92,7 +114,8 @@ def evaluate_command(
             file=sys.stderr,
         )
         trained = load_trained(run, settings, operators, models.encoder.dimension)
-        return evaluate(trained, task, models, plan, settings)
+        evaluate(trained, task, models, plan, settings)
+    return 0
 
 
 def make_plan(
@@ -100,24 +123,23 @@ def make_plan(
     training: Sequence[Question],
     directory: Path,
     *,
+    again: str,
     num_questions: int | None = None,
-    num_training: int,
+    num_training: int = TRAINING_QUESTIONS,
     margin: float = MARGIN,
 ) -> Plan:
     """The questions to ask: all, or samples that do not change with the seed of a run."""
     if not heldout:
         raise UserError("no question is held out: an evaluation needs some (split: heldout)")
-    chosen = _sample(heldout, num_questions)
-    return Plan(chosen, _sample(training, num_training), directory, margin)
+    chosen = sample_questions(heldout, num_questions)
+    return Plan(chosen, sample_questions(training, num_training), directory, again, margin)
 
 
 def evaluate(
     trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
-) -> int:
-    """Asks, compares, writes and prints; returns the exit code."""
-    asking = Asking(
-        trained.operators, trained.view, task.objective, models.roles, trained.policy
-    )
+) -> None:
+    """Asks, compares, writes and prints."""
+    asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
     try:
         records = Records(plan.directory, _fingerprint(asking, plan, settings, task))
     except OSError as error:
@@ -126,8 +148,7 @@ def evaluate(
         _measure(plan, asking, models, records, settings.max_workers)
     except (KeyboardInterrupt, ServerUnavailableError):
         print(
-            f"{len(records.measured)} questions are done and kept in {plan.directory}; "
-            "the same command goes on from there",
+            f"\n{len(records.measured)} questions are done and kept; go on with: {plan.again}",
             file=sys.stderr,
         )
         raise
@@ -153,7 +174,6 @@ def evaluate(
     (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
     picture = draw(comparison, verdict, plan.directory / PICTURE)
     print(f"\n{text}\n\npicture: {picture}")
-    return 0
 
 
 def helpful_pick(encoder: Encoder) -> Pick:
@@ -220,12 +240,6 @@ def _measure(
 def _without_failures(measured: Sequence[Measured]) -> tuple[list[Measured], int]:
     good = [one for one in measured if not one.failure]
     return good, len(measured) - len(good)
-
-
-def _sample(questions: Sequence[Question], count: int | None) -> list[Question]:
-    if count is None or count >= len(questions):
-        return list(questions)
-    return random.Random(0).sample(list(questions), count)
 
 
 def _name(dataset: str | None, target_model: str | None) -> str:

@@ -115,9 +115,7 @@ def compare(
 def best_single(training: Sequence[Measured]) -> str:
     """The way with the best mean score, unchanged among them."""
     names = list(training[0].ways)
-    means = {
-        name: np.mean([measured.ways[name].score for measured in training]) for name in names
-    }
+    means = {name: np.mean([measured.ways[name].score for measured in training]) for name in names}
     return max(names, key=lambda name: means[name])
 
 

@@ -1,19 +1,20 @@
-"""A trained policy at work: it rewrites questions that have no reference answer."""
+"""A trained policy at work: it rewrites questions that have no reference answer.
+
+>>> from evaluation.trained_policy import load_policy
+>>> # load_policy("runs/NAME").rewrite("wat is teh capital of peru").rewritten_query
+"""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Generator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from command_line import printable, show_warnings
-from environment.episodes import STOP_ACTION, EpisodeView, opening_flow, rewrite_flow
+from environment.episodes import STOP_ACTION, EpisodeView
+from environment.greedy import greedy_flow
 from errors import UserError
 from model_client.flows import Encode, FlowRunner, encode_handler
 from model_client.roles import Roles
@@ -23,6 +24,8 @@ from ppo import ActorCritic
 from training.run_directory import CONFIG, RunDirectory
 from training.settings import Settings, check, parsed_fields
 from training.setup import model_options
+
+STOP = "stop"
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Rewritten:
     operators: list[str]
     answer_before: str
     answer_after: str
+    probabilities: dict[str, float]
+    """Of every operator, and of `stop`, at the first choice; the most probable first."""
     failed: str = ""
     """Why a call failed; what had been reached before it stands."""
 
@@ -47,34 +52,93 @@ class TrainedPolicy:
     operators: list[Operator]
     view: EpisodeView
 
-    def rewrite_flow(self, question: str, roles: Roles) -> Generator[Any, Any, Rewritten]:
-        """The flow of one question: ask, let the policy choose, rewrite, ask again."""
-        state, answer = yield from opening_flow(
-            question, roles, max_rewrites=self.view.max_rewrites
+    def rewrite_flow(
+        self, question: str, roles: Roles, *, least_probability: float = 0.0
+    ) -> Generator[Any, Any, Rewritten]:
+        """The flow of one question, left alone where the policy is less sure than asked for."""
+        episode = yield from greedy_flow(
+            self.policy,
+            question,
+            self.operators,
+            self.view,
+            roles,
+            least_probability=least_probability,
         )
-        before, chosen, failure = answer.text, list[str](), answer.reason
-        while not failure and state.steps_left > 0:
-            observation = yield from self.view.observe_flow(state)
-            action = self.greedy(observation, self.view.action_mask(state))
-            if action == STOP_ACTION:
-                break
-            rewrite = yield from rewrite_flow(state, action - 1, self.operators, roles)
-            failure = rewrite.failure
-            if not failure:
-                chosen.append(self.operators[action - 1].name)
-                state = rewrite.state
-        return Rewritten(question, state.prompt, chosen, before, state.answer, failure)
+        return Rewritten(
+            question,
+            episode.state.prompt,
+            [self.operators[number].name for number in episode.state.tried],
+            episode.opening.text,
+            episode.state.answer,
+            self._named(episode.probabilities),
+            episode.failure,
+        )
 
-    def greedy(self, observation: np.ndarray, mask: np.ndarray) -> int:
-        """The most probable action."""
-        log_probs, _ = self.policy.predict(observation[None], mask[None])
-        return int(log_probs[0].argmax())
+    def _named(self, probabilities: Sequence[float]) -> dict[str, float]:
+        names = {action + 1: operator.name for action, operator in enumerate(self.operators)}
+        names[STOP_ACTION] = STOP
+        ordered = sorted(enumerate(probabilities), key=lambda pair: -pair[1])
+        return {names[action]: probability for action, probability in ordered}
+
+
+class LoadedPolicy:
+    """A run's policy with its models: `rewrite` answers at once. A context manager closes it."""
+
+    def __init__(self, trained: TrainedPolicy, models: Models, max_workers: int | None) -> None:
+        self.trained, self.models = trained, models
+        self._max_workers = max_workers
+
+    def rewrite(self, question: str, *, least_probability: float = 0.0) -> Rewritten:
+        """The question as the policy would ask it, with the answers before and after."""
+        return self.rewrite_all([question], least_probability=least_probability)[0]
+
+    def rewrite_all(
+        self, questions: Sequence[str], *, least_probability: float = 0.0
+    ) -> list[Rewritten]:
+        """What the policy makes of each question, in order."""
+        handlers = {Encode: encode_handler(self.models.encoder.encode_each)}
+        runner = FlowRunner(self.models.client, handlers, max_workers=self._max_workers)
+        flows = [
+            self.trained.rewrite_flow(
+                question, self.models.roles, least_probability=least_probability
+            )
+            for question in questions
+        ]
+        return runner.run(flows)
+
+    def close(self) -> None:
+        self.models.close()
+
+    def __enter__(self) -> LoadedPolicy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
+    """The policy of a run, connected to its models.
+
+    `changes` replace settings of the run: `server`, `target_model`, `mutator_model`, `batch_size`.
+    """
+    directory = RunDirectory(run)
+    settings, operators = load_run(directory)
+    settings = changed(settings, changes)
+    if not directory.checkpoint.is_file():
+        raise UserError(f"{directory.path} holds no checkpoint; is it the run you mean?")
+    models = open_models(**model_options(settings))
+    try:
+        trained = load_trained(directory, settings, operators, models.encoder.dimension)
+    except BaseException:
+        models.close()
+        raise
+    return LoadedPolicy(trained, models, settings.max_workers)
 
 
 def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
     """The settings and the operators a run was trained with."""
     if not (run.path / CONFIG).is_file():
-        raise UserError(f"{run.path} holds no run (no {CONFIG}); check --run")
+        raise UserError(f"{run.path} holds no run (no {CONFIG}); check the path")
     config = run.read_json(CONFIG)
     try:
         operators = [
@@ -84,6 +148,18 @@ def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
         return Settings(**config["settings"]), operators
     except (KeyError, TypeError) as error:
         raise UserError(f"{run.path / CONFIG} is damaged: {error}") from error
+
+
+def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
+    """The settings of a run with what the user wants otherwise; None stands for no wish."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    if "batch_size" in given:
+        given["use_batching"] = True
+    if "server" in given:
+        given |= {"mutator_server": [], "target_server": []}
+    settings = replace(settings, **parsed_fields(given))
+    check(settings)
+    return settings
 
 
 def load_trained(
@@ -103,76 +179,6 @@ def load_trained(
     return TrainedPolicy(policy, operators, view)
 
 
-def rewrite_questions(
-    trained: TrainedPolicy, models: Models, questions: Sequence[str], *, max_workers: int | None
-) -> list[Rewritten]:
-    """What the policy makes of each question, in order."""
-    handlers = {Encode: encode_handler(models.encoder.encode_each)}
-    runner = FlowRunner(models.client, handlers, max_workers=max_workers)
-    return runner.run([trained.rewrite_flow(question, models.roles) for question in questions])
-
-
-def rewrite_command(
-    run_path: str,
-    questions: Sequence[str],
-    *,
-    file: str | None,
-    as_json: bool,
-    changes: dict[str, Any],
-) -> int:
-    """What `mutate_query.py` does; returns the exit code."""
-    show_warnings()
+def use_one_thread() -> None:
+    """Keeps torch from taking cores that the model server needs."""
     torch.set_num_threads(1)
-    texts = _gather(questions, file)
-    run = RunDirectory(run_path)
-    settings, operators = load_run(run)
-    given = {key: value for key, value in changes.items() if value is not None}
-    if "batch_size" in given:
-        given["use_batching"] = True
-    if "server" in given:
-        given |= {"mutator_server": [], "target_server": []}
-    # Nothing is judged here, and the judge may be out of reach.
-    settings = replace(settings, **parsed_fields(given), judge_model=None, judge_server=[])
-    check(settings)
-    if not run.checkpoint.is_file():
-        raise UserError(f"{run.path} holds no checkpoint; is it the run you mean?")
-    with open_models(**model_options(settings)) as models:
-        trained = load_trained(run, settings, operators, models.encoder.dimension)
-        results = rewrite_questions(trained, models, texts, max_workers=settings.max_workers)
-    for result in results:
-        print(json.dumps(asdict(result), ensure_ascii=False) if as_json else _shown(result))
-    return 1 if any(result.failed for result in results) else 0
-
-
-def _gather(questions: Sequence[str], file: str | None) -> list[str]:
-    texts = [text for text in questions if text != "-"]
-    lines: list[str] = []
-    if file:
-        try:
-            lines += Path(file).read_text(encoding="utf-8").splitlines()
-        except OSError as error:
-            raise UserError(f"cannot read {file}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise UserError(f"{file} is not UTF-8 text") from error
-    piped = sys.stdin is not None and not sys.stdin.isatty()
-    if "-" in questions or (not questions and not file and piped):
-        lines += sys.stdin.read().splitlines() if sys.stdin else []
-    texts = [text.strip() for text in [*texts, *lines] if text.strip()]
-    if not texts:
-        raise UserError("no question: give one as an argument, by --file, or on standard input")
-    for text in texts:
-        if any(0xD800 <= ord(character) <= 0xDFFF for character in text):
-            raise UserError("a question is not UTF-8 text")
-    return texts
-
-
-def _shown(result: Rewritten) -> str:
-    rows = [("question", result.question)]
-    if result.failed:
-        rows += [("failed", result.failed)]
-    else:
-        rows += [("operators", ", ".join(result.operators) or "none: best left as it is")]
-        rows += [("before", result.answer_before)]
-    if result.operators:
-        rows += [("rewritten", result.rewritten_query), ("after", result.answer_after)]
-    return "\n".join(f"{label + ':':<11} {printable(text)}" for label, text in rows) + "\n"

@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,27 @@ MAY_CHANGE = {
     "cache",
     "use_cache",
     "log_interval",
+    "use_eval",
+    "eval_questions",
 }
 """What a resumed run may do differently without being another run."""
 
 
-def run_training(settings: Settings, on_finished: Callable[[Path], None]) -> int:
-    """Trains as the settings say; returns the exit code. A finished run is shown by the caller."""
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended as asked, its models still at hand."""
+
+    run: RunDirectory
+    settings: Settings
+    task: Task
+    models: Models
+
+
+def run_training(settings: Settings, on_finished: Callable[[Finished], None]) -> int:
+    """Trains as the settings say; returns the exit code.
+
+    A finished run is shown and evaluated by the caller.
+    """
     show_warnings()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: save, then stop
     settings = absolute_paths(settings)
@@ -96,7 +111,7 @@ def _train(
     task: Task,
     models: Models,
     run: RunDirectory,
-    on_finished: Callable[[Path], None],
+    on_finished: Callable[[Finished], None],
 ) -> int:
     from training.trainer import Trainer
 
@@ -129,8 +144,8 @@ def _train(
             saved = True
         signal.signal(signal.SIGINT, before)
         return _stopped(error, run, saved)
-    on_finished(run.path)
     counts = models.client.counts()
+    on_finished(Finished(run, settings, task, models))
     queued = counts.queue_s / counts.latency_s if counts.latency_s else 0.0
     for line in _server_lines(models.client.servers(), settings, queued=queued):
         print(line)

@@ -29,6 +29,14 @@ METRICS: tuple[Metric, ...] = (
         "higher",
     ),
     Metric(
+        "Reward/heldout",
+        "How much better the policy, acting greedily, has held-out questions answered than "
+        "unchanged: mean over a fixed sample (--eval-sample), every --eval-interval updates.",
+        "The curve that counts: it rises only by what carries over to other questions. A sample of "
+        "32 is noisy; `evaluate_query_mutator.py` asks them all.",
+        "higher",
+    ),
+    Metric(
         "Reward/mean_reward",
         "Mean reward of a valid step.",
         "The same as the return where an episode is one rewrite.",

@@ -37,6 +37,7 @@ SERVER = "model server"
 TASK = "questions, rewrites and reward"
 ROLLOUT = "rollouts"
 ALGORITHM = "PPO"
+EVALUATION = "evaluation on held-out questions"
 RUN = "the run"
 
 
@@ -213,6 +214,20 @@ class Settings:
     )
     hidden_size: int = flag(
         64, ALGORITHM, "width of the policy's layers", at_least=1, at_most=16_384
+    )
+
+    use_eval: bool = flag(True, EVALUATION, "evaluate the policy when it is trained")
+    eval_questions: int | None = flag(
+        None, EVALUATION, "held-out questions to evaluate on (default: all)", parse=int, at_least=1
+    )
+    eval_interval: int = flag(
+        4,
+        EVALUATION,
+        "updates between points of the curve Reward/heldout; 0 draws none",
+        at_least=0,
+    )
+    eval_sample: int = flag(
+        32, EVALUATION, "held-out questions behind that curve, always the same", at_least=1
     )
 
     seed: int = flag(1, RUN, "seed of everything random", at_least=0, at_most=2**32 - 1)

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from data import sample_questions
+from environment.scoring import flow_handlers, gain_flow
 from environment.steps import EnvStep
 from errors import ServerUnavailableError
+from model_client.flows import FlowRunner
 from model_client.session import Models
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, collect_rollout
 from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
@@ -46,6 +49,7 @@ class RunCounts:
     returns_first: list[float] = field(default_factory=list)
     """Mean returns of the first tenth of the updates."""
     returns_last: list[float] = field(default_factory=list)
+    heldout_gain: float | None = None
 
 
 class Trainer:
@@ -60,7 +64,7 @@ class Trainer:
         *,
         max_rewrites: int,
     ) -> None:
-        self.settings, self.models, self.run = settings, models, run
+        self.settings, self.task, self.models, self.run = settings, task, models, run
         envs = [
             QueryMutationEnv(
                 task.train,
@@ -89,6 +93,7 @@ class Trainer:
         ]
         self.shuffle = np.random.default_rng([settings.seed, 2])
         self.counts = RunCounts()
+        self.heldout = sample_questions(task.heldout, settings.eval_sample)
         self.updates = ceil(settings.num_env_steps / (settings.num_processes * settings.num_steps))
         self._calls_before_resume = dict(self.counts.calls)
         self._saved: tuple[dict[str, Any], dict[str, Any]] | None = None
@@ -159,6 +164,7 @@ class Trainer:
             "learn_s": round(counts.learn_s, 3),
             "mean_return_first": _mean_or_none(counts.returns_first),
             "mean_return_last": _mean_or_none(counts.returns_last),
+            "heldout_gain": counts.heldout_gain,
         }
 
     def _one_update(self, writer: Any, progress: Progress) -> None:
@@ -227,12 +233,35 @@ class Trainer:
                 writer.add_scalar(tag, value, counts.env_steps)
             client = self.models.client
             progress.update_done(counts.update, self.updates, client.counts(), client.servers())
+        last = counts.env_steps >= settings.num_env_steps
+        if settings.eval_interval and (counts.update % settings.eval_interval == 0 or last):
+            counts.heldout_gain = self._heldout_gain()
+            if counts.heldout_gain is not None:
+                writer.add_scalar("Reward/heldout", counts.heldout_gain, counts.env_steps)
         counts.wall_time_s += time.monotonic() - started
         counts.collect_s += collected - started
         counts.learn_s += learned - collected
         self._remember()
         if counts.update % settings.save_interval == 0:
             self.save()
+
+    def _heldout_gain(self) -> float | None:
+        """How much better the policy, as it stands, has a fixed sample of questions answered."""
+        env, models = self.envs.envs[0], self.models
+        handlers = flow_handlers(env.objective, models.encoder)
+        runner = FlowRunner(models.client, handlers, max_workers=self.settings.max_workers)
+        gains = runner.run(
+            [
+                gain_flow(
+                    question, self.policy, env.operators, env.view, env.objective, models.roles
+                )
+                for question in self.heldout
+            ]
+        )
+        known = [gain for gain in gains if gain is not None]
+        if len(known) < len(gains) and (reason := models.client.why_gone()):
+            raise ServerUnavailableError(reason)
+        return _mean_or_none(known)
 
     def _remember(self) -> None:
         """Keeps what a checkpoint needs: an interruption in mid-rollout saves this state."""
