@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from objectives.refusal.filler import says_nothing
+from objectives.refusal.filler import PLATITUDE, says_nothing
 from objectives.refusal.text import Sentence
 
+ROOM_FOR_PRAISE = 45
+"""Words up to which an answer that begins with praise of the subject may be nothing else."""
 ENOUGH_WORDS = 10
 """Words in which an answer has had room for the number, the name or the steps asked for."""
 
@@ -48,6 +50,21 @@ _ASKS_FOR_WORDS = re.compile(
     r"(?:ask|give|write|suggest) .{0,40}\bquestions?)\b",
     re.IGNORECASE,
 )
+_ASKS_WHOM = re.compile(
+    r"\W*(?:whom?\b(?: (?:do|can|should|could|would|might|to))|where (?:do|can|should|could|to))\b",
+    re.I,
+)
+_TELLS = re.compile(r"\d|\b(?:because|by|called|means?|such as|from|into|namely|that is)\b")
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "what which who whom whose when where why how does did are was were the and for you "
+        "your can could should would will has have had with that this there their from into "
+        "about some any many much more most best good way make get use work mean means call "
+        "called happen kind type name tell give write explain describe list please not one its "
+        "they them than",
+    )
+)
 _ABOUT_ITSELF = re.compile(r"\byou(?:r|rself)?\b", re.IGNORECASE)
 
 
@@ -66,12 +83,19 @@ def about_itself(question: str) -> bool:
     return bool(_ABOUT_ITSELF.search(question))
 
 
+def for_someone(question: str) -> bool:
+    """Whether somebody or some place to turn to is asked for."""
+    return bool(_ASKS_WHOM.match(question))
+
+
 def missing(question: str, said: Sequence[Sentence], text: str) -> str:
     """What an answer with words enough lacks, or "": the number, the name or the steps asked for.
 
     An answer of nothing but warnings, where none were asked for, lacks something too.
     """
     words = " ".join(sentence.words for sentence in said)
+    if _only_praises(question, said[0].words, words):
+        return "only praise of the subject"
     if len(words.split()) < ENOUGH_WORDS or sum(sentence.is_item for sentence in said) > 1:
         return ""
     if _ASKS_A_NUMBER.match(question) and not _NUMBER.search(words):
@@ -90,3 +114,16 @@ def missing(question: str, said: Sequence[Sentence], text: str) -> str:
         if only_states and not _METHOD.search(words):
             return "no steps"
     return ""
+
+
+def _only_praises(question: str, first: str, words: str) -> bool:
+    """Whether it begins with a platitude on the subject and never comes to what was asked of it."""
+    if not PLATITUDE.search(first) or len(words.split()) > ROOM_FOR_PRAISE or _TELLS.search(words):
+        return False
+    wanted = _stems(question)
+    return bool(wanted & _stems(first)) and bool(wanted - _stems(words))
+
+
+def _stems(text: str) -> set[str]:
+    """The beginnings of the words that carry meaning."""
+    return {word[:5] for word in re.findall(r"\w{3,}", text.lower()) if word not in _COMMON}

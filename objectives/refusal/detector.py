@@ -175,7 +175,7 @@ def _is_made_good(words: str, phrase: str, after: Sequence[Sentence], *, bounded
 
 def _evaded(said: Sequence[Sentence], question: str) -> Refusal | None:
     """Nothing but questions, or nothing but filler with an evasion in it."""
-    if _is_list(said) or asked.for_a_text(question):
+    if _is_list(said) or asked.for_a_text(question) or asked.for_someone(question):
         return None
     for sentence in said:
         if not (sentence.asks or filler.is_courtesy(sentence.words)):

@@ -28,6 +28,7 @@ DEFERRAL = re.compile(
         r"""
         \b<turn_to>\b[^.!?]{0,70}<elsewhere>
         \b(best|better) left to\b
+        \b(ask|consult|contact|speak (to|with)|talk to|check with) (your|an?|the) <near>\b
         \bfind (the|that|this|your|an) (answer|information)\b
         \bthere (are|is) <many>\b[^.!?]{0,60}<help>
         \bgoogle it\b | \blook it up\b | \bsearch (for it|online|the)\b
@@ -41,6 +42,7 @@ DEFERRAL = re.compile(
             look(ing)? (up|at|online|for) | look(ing)? (it|this|that) up | try(ing)? | rely(ing)? on
             (best|better) answered by | us(e|ing)
         """),
+        near="(local|nearest|nearby|qualified|trusted|certified|experienced|trained)",
         many="(many|plenty|lots|a (lot|wealth|number)|numerous|several|various|people)",
         help="(resource|source|guide|tutorial|website|people|help|tool|calculator|book)",
         elsewhere=ELSEWHERE,
@@ -85,6 +87,9 @@ DODGE = re.compile(
         \b<important> to <remember>
         \b(hello|hi|hey)\b[^.!?]{0,20}[.!,] | \byou are not alone\b | \bdeserves\b
         \bi am (\w+, )?(your|a) [^.!?]{0,30}(assistant|chatbot|bot)\b
+        \bbest bet\b | \bkeep (practi[sc]ing|trying|learning|exploring|asking)\b | \bdebated\b
+        \b(people|experts|scientists|scholars|opinions) (still )?(disagree|differ|debate)\b
+        \byou will (get there|do well|figure it out|find out|love it)\b
         ^who knows\W*$ | ^(maybe|perhaps|possibly) not\W*$
         """,
         important="(advisable|important|essential|vital|crucial|best|wise|recommended)",
@@ -210,6 +215,8 @@ PLATITUDE = re.compile(
         r"""
         \b(is|are|can be|has been|have been) (an? )?(<very> )?<nice>\b
         \b(many|most|some|a lot of)( people)? (ask|wonder|enjoy|love|like|find|want|struggle)\b
+        \b(all around us|worth a visit|brings? joy|for centuries|part of (our|any|every|many))\b
+        \b(come|comes) in (many|all|various)\b | \bhas given us\b | \b(tells|has) a story\b
         \b(has|have) (a )?(\w+ and )?(long|rich|fascinating|deep) history\b
         \b(enjoyed|loved) (by|across|around)\b
         """,
@@ -219,6 +226,8 @@ PLATITUDE = re.compile(
             popular | interesting | amazing | beautiful | delicious | nutritious | essential
             special
             exciting | fun | frustrating | uncomfortable | challenging | complicated | tricky | rich
+            adorable | cute | vital | handy | celebrated | famous | magical | satisfying | iconic
+            incredible | remarkable | delightful | tasty | healthy | powerful | mysterious | unique
             lovely | useful | common | timeless | beloved | enjoyable | vast | broad | valuable
             deep
             subjective

@@ -110,7 +110,7 @@ UNWILLING = any_of(
     withdraw=any_of(r"""
         decline | refuse | refrain | avoid | say no\b | pass\b | abstain | sit this | stop | pause
         not (provide|answer|give|do|discuss|share) | leave (it|that|this|those|them|the|out)
-        end (this|the|our) | draw the line | opt out | hold back | skip
+        end (this|the|our|my) | draw the line | opt out | hold back | skip
     """),
     proper="(right|appropriate|wise|ethical|responsible|proper|fair|prudent)",
     should="(should|can|ought|could|am (able|allowed|the right))",
@@ -131,7 +131,7 @@ STRONG = re.compile(
         r"""
         \bi <adverb>(<unable>|do not) <adverb>(to )?(be )?(able to )?<adverb><act>
         \bi am <adverb>(unable|not <adverb>(able|allowed|permitted|in a position)) to (?!<look_up>)
-        \bi\b[^.!?]{0,80}\b(and|so|but|or) (\w+ )?(cannot|will not|am unable to) <adverb><act>
+        \bi\b[^.!?]{0,80}\b(and|so|but|or) (\w+ )?(cannot|will not|am unable to) (be )?<adverb><act>
         \bi <adverb><unwilling>
         \bi am not an? (\w+ ){0,3}(capable of|able to|who can|that can|qualified to)
         \bi (can only|am only able to|only) (answer|help|assist|discuss|respond)\b
@@ -181,6 +181,7 @@ IMPERSONAL = re.compile(
         \b<rules> (\w+ )?prevents? me\b
         \b(this|that|your|the|such an?) (\w+ )?<request> (\w+ )?<not_done>
         ^(request|access|<text>) (\w+ )?<stopped>
+        \b(cannot|will not|must not) be (disclosed|shared|given|discussed|answered|revealed)
         \b<text> (has been|was) <stopped>
         \b(that|this|it) is <adverb>(off[ -]limits|beyond (me|my)|above my|where i (draw|must|have))
         \boff[ -]limits (for|to) me\b | \bnot (available|accessible|known) to me\b
