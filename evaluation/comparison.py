@@ -174,7 +174,8 @@ def _ahead(
 
 
 def _way(name: str, cells: Numbers, ahead: Difference | None = None) -> Way:
-    return Way(name, *(float(value) for value in cells.mean(0)), policy_ahead=ahead)
+    score, target_calls, mutator_calls, seconds = (float(value) for value in cells.mean(0))
+    return Way(name, score, target_calls, mutator_calls, seconds, ahead)
 
 
 def _by_category(

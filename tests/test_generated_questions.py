@@ -105,9 +105,9 @@ def test_no_phrasing_name_or_thing_comes_twice(rows: list[dict[str, Any]]) -> No
     uses: Counter[str] = Counter()
     for topic in (topic for family in FAMILIES for topic in family.topics):
         uses[topic.phrasings] += topic.clear + sum(kind in MADE_MESSY for kind in topic.messy)
-    for topic, count in uses.items():
-        questions = [question for question, _ in phrasings()[topic]["clear"]]
-        assert sum(question.endswith("?") for question in questions) >= count, topic
+    for name, count in uses.items():
+        questions = [question for question, _ in phrasings()[name]["clear"]]
+        assert sum(question.endswith("?") for question in questions) >= count, name
 
 
 def test_only_questions_are_told_in_stories(rows: list[dict[str, Any]]) -> None:
@@ -190,12 +190,12 @@ def test_dates_are_right(rows: list[dict[str, Any]]) -> None:
         elif topic == "days-in-year":
             assert answer(row) == ("365" if int(asked) % 4 else "366"), row
         else:
-            first, last = numbers_in(asked)
+            leap, following = numbers_in(asked)
             (year,) = numbers_in(row["question"])
             assert topic == "leap"
-            assert first % 4 == 0
-            assert first < year < last == first + 4, row
-            assert int(answer(row)) == (first if "before" in row["reference"] else last), row
+            assert leap % 4 == 0
+            assert leap < year < following == leap + 4, row
+            assert int(answer(row)) == (leap if "before" in row["reference"] else following), row
 
 
 def test_typos_leave_numbers_names_and_units_alone(rows: list[dict[str, Any]]) -> None:

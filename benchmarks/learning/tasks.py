@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from data import Question, load_questions
-from environment.episodes import EpisodeState, EpisodeView
+from environment.episodes import NO_TEMPLATE, EpisodeState, EpisodeView
 from environment.features import query_features
 from model_client.encoders import PACKAGED_MODEL, Encoder, load_encoder
 from objectives.refusal import is_refusal
@@ -130,7 +130,18 @@ def _opening(question: Question) -> EpisodeState:
     if cut and not refused:
         answer = " ".join(answer.split()[:-1])
     text = question.question
-    return EpisodeState(text, text, text, None, answer, cut and not refused, (), 1)
+    return EpisodeState(
+        original=text,
+        current=text,
+        prompt=text,
+        template=None,
+        template_text=NO_TEMPLATE,
+        first_answer=answer,
+        answer=answer,
+        answer_cut=cut and not refused,
+        tried=(),
+        steps_left=1,
+    )
 
 
 def _traits(state: EpisodeState, topic: bool) -> list[float]:
