@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -49,7 +51,17 @@ def as_text(comparison: Comparison, verdict: Verdict) -> str:
 
 def as_json(comparison: Comparison, verdict: Verdict, about: dict[str, Any]) -> dict[str, Any]:
     """All figures, for programs."""
-    return {"verdict": asdict(verdict), **about, **asdict(comparison)}
+    figures: dict[str, Any] = _finite({**about, **asdict(comparison)})
+    return {"verdict": asdict(verdict), **figures}
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for what JSON has no number for: the ends of an unknown interval."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
@@ -82,7 +94,8 @@ def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
 
 def _forest(axes: Any, rows: Sequence[tuple[str, Difference]], colours: Sequence[str]) -> None:
     for place, ((_, difference), colour) in enumerate(zip(rows, colours, strict=True)):
-        axes.plot([difference.low, difference.high], [place, place], color=colour, linewidth=2)
+        if math.isfinite(difference.low):
+            axes.plot([difference.low, difference.high], [place, place], color=colour, linewidth=2)
         axes.plot([difference.mean], [place], "o", color=colour, markersize=5)
     axes.axvline(0, color="0.4", linewidth=1, linestyle="--")
     axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=9)
@@ -123,6 +136,4 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _wrapped(sentence: str) -> str:
-    import textwrap
-
     return "\n".join(textwrap.wrap(sentence, 120))

@@ -13,6 +13,7 @@ RESAMPLES = 10_000
 CHUNK = 500
 """Resamples at a time, so that memory stays small with many questions."""
 POWER = 0.8
+ROUNDING = 1e-9
 
 Numbers = npt.NDArray[np.float64]
 
@@ -73,18 +74,22 @@ def paired_differences(
     """
     names = list(family)
     columns = np.stack([np.asarray(family[name], float) for name in names], axis=1)
-    values, sizes = _by_group(columns, groups)
-    count = len(values)
-    means, errors = _mean_and_error(values[None], sizes[None])
+    sums, sizes = _by_group(columns, groups)
+    count = len(sums)
+    means, errors = _means_and_errors(np.ones((1, count)), sums, sizes)
     mean, error = means[0], errors[0]
-    critical = _critical(values, sizes, mean, level, seed) if count > 1 else float("inf")
+    if count > 1:
+        critical = _critical(sums, sizes, mean, level, seed)
+        reach = critical * error
+    else:
+        critical, reach = np.inf, np.full_like(error, np.inf)
     return {
         name: Difference(
             float(mean[index]),
-            float(mean[index] - critical * error[index]) if error[index] else float(mean[index]),
-            float(mean[index] + critical * error[index]) if error[index] else float(mean[index]),
+            float(mean[index] - reach[index]),
+            float(mean[index] + reach[index]),
             float(error[index]),
-            critical,
+            float(critical),
             count,
         )
         for index, name in enumerate(names)
@@ -101,30 +106,38 @@ def _by_group(columns: Numbers, groups: Sequence[str] | None) -> tuple[Numbers, 
     return sums, np.bincount(numbers).astype(float)
 
 
-def _mean_and_error(sums: Numbers, sizes: Numbers) -> tuple[Numbers, Numbers]:
-    """Mean over questions and its standard error over groups; leading axis: resamples."""
-    count = sums.shape[1]
-    total = sizes.sum(1)[:, None]
-    mean = sums.sum(1) / total
-    residual = sums - sizes[:, :, None] * mean[:, None]
-    spread = np.sqrt((residual**2).sum(1) * count / max(1, count - 1))
-    return mean, spread / total
+def _means_and_errors(drawn: Numbers, sums: Numbers, sizes: Numbers) -> tuple[Numbers, Numbers]:
+    """Means over questions and their standard errors over groups, a row for each resample.
+
+    `drawn` tells how often each group is in each resample.
+    """
+    count = drawn.shape[1]
+    total = (drawn @ sizes)[:, None]
+    mean = (drawn @ sums) / total
+    # The sum of (sum of a group - its size * mean)^2, multiplied out.
+    squares = drawn @ sums**2
+    mixed = drawn @ (sums * sizes[:, None])
+    spread = squares - 2 * mean * mixed + mean**2 * (drawn @ sizes**2)[:, None]
+    error = np.sqrt(np.maximum(spread, 0) * count / max(1, count - 1)) / total
+    # What is left of the rounding where nothing varies.
+    return mean, np.where(error > ROUNDING * (1 + np.abs(mean)), error, 0.0)
 
 
-def _critical(values: Numbers, sizes: Numbers, mean: Numbers, level: float, seed: int) -> float:
+def _critical(sums: Numbers, sizes: Numbers, mean: Numbers, level: float, seed: int) -> float:
     """The quantile of the largest studentised deviation within a resample.
 
     At least that of Student's t, which a resample of a few pairs can fall short of.
     """
     generator = np.random.default_rng(seed)
-    count = len(values)
+    count = len(sums)
     largest = []
     for start in range(0, RESAMPLES, CHUNK):
-        rows = generator.integers(count, size=(min(CHUNK, RESAMPLES - start), count))
-        means, errors = _mean_and_error(values[rows], sizes[rows])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            deviation = np.abs(means - mean) / errors
+        times = min(CHUNK, RESAMPLES - start)
+        rows = generator.integers(count, size=(times, count)) + count * np.arange(times)[:, None]
+        drawn = np.bincount(rows.ravel(), minlength=times * count).reshape(times, count)
+        means, errors = _means_and_errors(drawn.astype(float), sums, sizes)
         # A column that does not vary in a resample says nothing there.
-        largest.append(np.where(errors > 0, deviation, 0.0).max(1))
+        deviation = np.divide(np.abs(means - mean), errors, np.zeros_like(means), where=errors > 0)
+        largest.append(deviation.max(1))
     least = float(stats.t.ppf((1 + level) / 2, count - 1))
     return max(least, float(np.quantile(np.concatenate(largest), level)))

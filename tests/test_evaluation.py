@@ -1,0 +1,148 @@
+"""The evaluation command, on a real run against a simulated server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluate_query_mutator import main
+from servers.simulated import Fault, SimulatedServer
+from tests.test_training import scalars, train
+
+FEW = ["--num-questions", "12", "--num-training-questions", "6"]
+
+
+@pytest.fixture
+def run(server: SimulatedServer, tmp_path: Path) -> Path:
+    path = tmp_path / "run"
+    assert train(server, path) == 0
+    return path
+
+
+def figures(run: Path, name: str = "evaluation") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((run / name / "evaluation.json").read_text())
+    return found
+
+
+def test_an_evaluation_ends_in_tables_a_picture_figures_and_a_verdict(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main([str(run), *FEW]) == 0
+    shown = capsys.readouterr().out
+    for part in ("policy ahead by", "best single", "best of 2", "oracle", "by category"):
+        assert part in shown
+    found = figures(run)
+    assert found["verdict"]["sentence"] in shown
+    assert found["questions"] == 12
+    assert len(found["operators"]) == 10
+    assert (run / "evaluation" / "evaluation.png").read_bytes().startswith(b"\x89PNG")
+    assert (run / "evaluation" / "evaluation.txt").read_text().strip() in shown
+    unchanged = next(way for way in found["ways"] if way["name"] == "unchanged")
+    assert unchanged["target_calls"] == 1
+    assert unchanged["seconds"] > 0
+
+
+def test_what_has_been_measured_is_not_asked_again(
+    run: Path, server: SimulatedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(run), *FEW]) == 0
+    first = figures(run)
+    server.reset_stats()
+    assert main([str(run), *FEW]) == 0
+    assert server.stats().calls == 0
+    assert figures(run) == first
+
+
+def test_an_evaluation_that_lost_its_server_goes_on_with_the_same_command(
+    run: Path, server: SimulatedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.set_faults(Fault("bad_request", after=60))
+    capsys.readouterr()
+    assert main([str(run), *FEW, "--batch-size", "1"]) == 1
+    said = capsys.readouterr().err
+    assert "go on with: python" in said
+    kept = (run / "evaluation" / "records.jsonl").read_text().splitlines()
+    done = [json.loads(line)["id"] for line in kept[1:] if not json.loads(line)["failure"]]
+    assert done
+    server.set_faults()
+    server.reset_stats()
+    assert main([str(run), *FEW, "--batch-size", "1"]) == 0
+    assert figures(run)["questions"] == 12
+    assert figures(run)["left_out"] == 0
+
+
+def test_a_torn_last_record_is_measured_again(run: Path) -> None:
+    assert main([str(run), *FEW]) == 0
+    first = figures(run)
+    records = run / "evaluation" / "records.jsonl"
+    records.write_text(records.read_text()[:-40])
+    assert main([str(run), *FEW]) == 0
+    assert figures(run) == first
+
+
+def test_another_target_model_tests_transfer_beside_the_first(run: Path) -> None:
+    assert main([str(run), *FEW, "--target-model", "qwen2.5:3b"]) == 0
+    found = figures(run, "evaluation-qwen2.5_3b")
+    assert found["target_model"] == "qwen2.5:3b"
+    assert not (run / "evaluation").exists()
+
+
+def test_other_questions_can_be_asked(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    rows = [
+        {"id": f"m{n}", "question": f"What is {n} plus {n}?", "reference": f"It is {2 * n}.",
+         "key_facts": [[str(2 * n)]], "split": "heldout"}
+        for n in range(3, 8)
+    ]  # fmt: skip
+    file.write_text("\n".join(map(json.dumps, rows)))
+    assert main([str(run), "--dataset", str(file), "--num-training-questions", "4"]) == 0
+    assert figures(run, "evaluation-mine")["questions"] == 5
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["nowhere"], "holds no run"),
+        (["{run}", "--num-questions", "0"], "must be a whole number from 1 on"),
+        (["{run}", "--margin", "2"], "must be a number between 0 and 1"),
+        (["{run}", "--dataset", "nowhere.jsonl"], "cannot read the dataset"),
+        (["{run}", "--target-model", "mistral"], "no model 'mistral'"),
+        (["{run}", "--output", "{run}/config.json/x"], "cannot write to"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    argv: list[str], message: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main([part.replace("{run}", str(run)) for part in argv]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert message in "\n".join(said)
+
+
+def test_training_ends_in_an_evaluation_and_draws_the_held_out_curve(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    flags = ["--use-eval", "--eval-questions", "10", "--eval-interval", "2", "--eval-sample", "5"]
+    assert train(server, run, *flags) == 0
+    assert figures(run)["questions"] == 10
+    assert figures(run)["verdict"]["sentence"] in capsys.readouterr().out
+    curve = scalars(run)["Reward/heldout"]
+    assert [step for step, _ in curve] == [32, 48]
+    assert json.loads((run / "summary.json").read_text())["heldout_gain"] == pytest.approx(
+        curve[-1][1], abs=1e-6
+    )
+
+
+def test_questions_that_are_all_trained_on_are_not_evaluated(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.jsonl"
+    rows = [{"question": f"What is {n}?", "reference": f"{n}.", "split": "train"} for n in range(8)]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    assert train(server, tmp_path / "run", "--use-eval", "--dataset", str(file)) == 0
+    assert "no question is held out" in capsys.readouterr().out

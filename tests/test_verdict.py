@@ -1,0 +1,206 @@
+"""What an evaluation concludes: intervals, comparisons and the sentence at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from evaluation import statistics
+from evaluation.comparison import Comparison, best_single, compare
+from evaluation.measuring import UNCHANGED, Measured, Tried
+from evaluation.statistics import Difference, paired_differences
+from evaluation.verdict import CANNOT_TELL, HELPS, NO_HARM, NO_HELP, decide, judge
+
+SIMULATED_EVALUATIONS = 200
+
+
+def tried(score: float, *operators: str, calls: int = 1) -> Tried:
+    return Tried(score, {}, "prompt", "question", f"scores {score}", list(operators), calls, 0, 0.5)
+
+
+def measured(
+    number: int, unchanged: float, by_operator: dict[str, float], policy: Tried | None
+) -> Measured:
+    ways = {UNCHANGED: tried(unchanged)}
+    ways |= {name: tried(score, name) for name, score in by_operator.items()}
+    return Measured(f"q{number}", "why?", f"meaning {number}", f"c{number % 2}", ways, policy)
+
+
+def last(_: Measured, answers: Sequence[Tried]) -> int:
+    return len(answers) - 1
+
+
+@pytest.mark.parametrize("size", [25, 100, 250])
+@pytest.mark.parametrize("kind", ["often equal", "skewed", "bounded"])
+def test_intervals_exclude_0_rarely_where_there_is_no_difference(
+    size: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    generator = np.random.default_rng([size, len(kind)])
+    wrong = family_wrong = 0
+    for number in range(SIMULATED_EVALUATIONS):
+        columns = {name: no_difference(kind, size, generator) for name in "abcd"}
+        alone = paired_differences({"a": columns["a"]}, seed=number)["a"]
+        wrong += alone.above_0 or alone.below_0
+        together = paired_differences(columns, seed=number).values()
+        family_wrong += any(one.above_0 or one.below_0 for one in together)
+    assert wrong <= 0.08 * SIMULATED_EVALUATIONS
+    assert family_wrong <= 0.09 * SIMULATED_EVALUATIONS
+
+
+def no_difference(kind: str, size: int, generator: np.random.Generator) -> np.ndarray:
+    """Differences of scores as they occur, with a true mean of 0."""
+    if kind == "often equal":  # the policy leaves most questions alone
+        return (
+            generator.choice([-1, 1], size)
+            * generator.random(size)
+            * (generator.random(size) < 0.3)
+        )
+    if kind == "skewed":  # many small losses, a few large gains
+        return np.where(generator.random(size) < 0.2, 0.4, -0.1) + generator.normal(0, 0.05, size)
+    return generator.choice([0.0, 0.5, 1.0], size) - generator.choice([0.0, 0.5, 1.0], size)
+
+
+def test_whole_evaluations_rarely_find_a_difference_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    generator = np.random.default_rng(4)
+    found = 0
+    for _ in range(SIMULATED_EVALUATIONS):
+        rows = []
+        for number in range(60):
+            scores = np.clip(generator.normal(0.5, 0.3) + generator.normal(0, 0.2, 4), 0, 1)
+            by_operator = {"a": float(scores[1]), "b": float(scores[2])}
+            policy = tried(float(scores[3]), "a", calls=2)
+            rows.append(measured(number, float(scores[0]), by_operator, policy))
+        gain = compare(rows, rows, last).against(UNCHANGED)
+        found += gain.above_0 or gain.below_0
+    assert found <= 0.08 * SIMULATED_EVALUATIONS
+
+
+def test_a_real_difference_is_found() -> None:
+    generator = np.random.default_rng(0)
+    found = paired_differences({"gain": generator.normal(0.1, 0.3, 250)})["gain"]
+    assert found.above_0
+    assert found.low < found.mean < found.high
+
+
+def test_questions_that_share_a_meaning_count_once() -> None:
+    values = np.random.default_rng(1).normal(0.05, 0.3, 40)
+    alone = paired_differences({"gain": values})["gain"]
+    repeated = paired_differences(
+        {"gain": np.repeat(values, 5)}, groups=[str(n // 5) for n in range(200)]
+    )["gain"]
+    assert repeated.groups == 40
+    assert repeated.mean == pytest.approx(alone.mean)
+    assert repeated.error == pytest.approx(alone.error)
+
+
+def test_more_comparisons_make_wider_intervals() -> None:
+    generator = np.random.default_rng(2)
+    columns = {str(number): generator.normal(0, 0.3, 100) for number in range(10)}
+    alone = paired_differences({"0": columns["0"]})["0"]
+    among = paired_differences(columns)["0"]
+    assert among.high - among.low > 1.2 * (alone.high - alone.low)
+
+
+def test_columns_that_never_differ_have_no_width_and_disturb_no_other() -> None:
+    found = paired_differences({"same": np.zeros(30), "other": np.linspace(-1, 1, 30)})
+    assert (found["same"].low, found["same"].high) == (0, 0)
+    assert math.isfinite(found["other"].critical)
+
+
+def test_one_question_proves_nothing() -> None:
+    found = paired_differences({"gain": [0.5]})["gain"]
+    assert judge(found, 0.02) == (CANNOT_TELL, None)
+
+
+def difference(low: float, high: float, *, groups: int = 100) -> Difference:
+    mean = (low + high) / 2
+    return Difference(mean, low, high, (high - low) / 4, 2.0, groups)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [
+        (0.01, 0.09, HELPS),
+        (-0.01, 0.05, NO_HARM),
+        (-0.2, -0.05, NO_HELP),
+        (-0.05, 0.01, NO_HELP),
+        (-0.1, 0.2, CANNOT_TELL),
+    ],
+)
+def test_the_outcome_follows_from_the_interval(low: float, high: float, outcome: str) -> None:
+    assert judge(difference(low, high), 0.02)[0] == outcome
+
+
+def test_where_it_cannot_tell_it_says_how_many_questions_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statistics, "RESAMPLES", 1000)
+    generator = np.random.default_rng(3)
+    few = paired_differences({"gain": generator.normal(0.15, 0.35, 20)})["gain"]
+    outcome, needed = judge(few, 0.02)
+    assert outcome == CANNOT_TELL
+    assert needed is not None
+    found = [
+        paired_differences({"gain": generator.normal(few.mean, 0.35, needed)})["gain"].above_0
+        for _ in range(40)
+    ]
+    assert np.mean(found) > 0.5
+
+
+def comparison() -> Comparison:
+    """The policy takes `good` where it helps; `good` alone helps half of the questions."""
+    rows = []
+    for number in range(80):
+        helped = number % 2 == 0
+        by_operator = {"good": 0.9 if helped else 0.3, "bad": 0.2}
+        policy = tried(0.9, "good", calls=2) if helped else tried(0.5)
+        rows.append(measured(number, 0.5, by_operator, policy))
+    return compare(rows, rows, last)
+
+
+def test_the_policy_is_compared_with_every_simple_alternative() -> None:
+    found = comparison()
+    scores = {way.name: way.score for way in found.ways}
+    assert scores["policy"] == pytest.approx(0.7)
+    assert scores["unchanged"] == pytest.approx(0.5)
+    assert scores["random operator"] == pytest.approx((0.6 + 0.2) / 2)
+    assert scores["best single: good"] == pytest.approx(0.6)
+    assert scores["oracle"] == pytest.approx(0.7)
+    assert found.against("best single: good").mean == pytest.approx(0.1)
+    assert {way.name for way in found.operators} == {"good", "bad"}
+    assert found.chosen == {"good": 0.5, UNCHANGED: 0.5}
+
+
+def test_best_of_n_has_as_many_answers_as_the_policy_and_no_reference() -> None:
+    found = comparison()
+    (best_of,) = [way for way in found.ways if way.name.startswith("best of 2")]
+    assert best_of.target_calls == 2
+    # `last` takes the operator's answer: the mean over both operators.
+    assert best_of.score == pytest.approx(0.4)
+
+
+def test_the_best_single_operator_is_chosen_on_training_questions() -> None:
+    training = [measured(0, 0.5, {"a": 0.9, "b": 0.1}, None)]
+    heldout = [measured(1, 0.5, {"a": 0.1, "b": 0.9}, tried(0.9, "b", calls=2))]
+    assert best_single(training) == "a"
+    assert compare(heldout, training, last).best_single == "a"
+
+
+def test_the_verdict_is_one_plain_sentence_about_the_policy() -> None:
+    verdict = decide(comparison())
+    assert verdict.outcome == HELPS
+    assert verdict.sentence.startswith("The policy helps: on 80 questions it was not trained on")
+    assert "better than always using good" in verdict.sentence
+
+
+def test_categories_are_told_apart() -> None:
+    gains = {gain.category: gain for gain in comparison().categories}
+    assert gains["c0"].difference.mean == pytest.approx(0.4)
+    assert gains["c1"].difference.mean == pytest.approx(0.0)
