@@ -58,7 +58,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         self.operators = list(operators)
         self.objective = as_objective(objective)
         self.models = models
-        self.view = EpisodeView(len(self.operators), models.encoder.dimension, max_rewrites)
+        self.view = EpisodeView(len(self.operators), max_rewrites)
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (self.view.size,), np.float32)
         self.action_space = gym.spaces.Discrete(self.view.num_actions)
         self._index, self._num_envs = index, num_envs

@@ -122,45 +122,44 @@ def rewrite_flow(
 
 
 class EpisodeView:
-    """How an episode looks to the policy: the layout of observations and the valid actions."""
+    """How an episode looks to the policy: the layout of observations and the valid actions.
 
-    def __init__(self, num_operators: int, dimension: int, max_rewrites: int) -> None:
+    An observation is a few dozen numbers that say how a question is put and how it was answered.
+    Embeddings are not among them: with some thousand steps to learn from, a policy that sees
+    them learns its training questions by heart (docs/learning.md has the measurements).
+    """
+
+    def __init__(self, num_operators: int, max_rewrites: int) -> None:
         self.num_operators = num_operators
         self.num_actions = num_operators + 1
         self.max_rewrites = max_rewrites
         surface = len(query_features("")) * 2 + len(answer_features("", cut=False))
-        # Similarities, a one-hot of what was tried and of the template, the share of steps left.
-        self.size = 3 * dimension + surface + 3 + 2 * num_operators + 1
+        # Similarities, a one-hot of what was tried and of the template, the share of steps used.
+        self.size = surface + 3 + 2 * num_operators + 1
 
     def observe_flow(self, state: EpisodeState) -> Generator[Any, Any, Observation]:
         """The observation of `state`; yields the texts that need embeddings."""
         vectors: Vectors = yield Encode((state.original, state.current, state.answer))
         original, current, answer = vectors
-        tried = np.zeros(self.num_operators, np.float32)
+        tried = np.zeros(self.num_operators)
         tried[list(state.tried)] = 1.0
-        template = np.zeros(self.num_operators, np.float32)
+        template = np.zeros(self.num_operators)
         if state.template is not None:
             template[state.template] = 1.0
-        similarities = [
-            np.dot(original, current),
-            np.dot(original, answer),
-            np.dot(current, answer),
-        ]
-        features = [
-            *query_features(state.original),
-            *query_features(state.current),
-            *answer_features(state.answer, cut=state.answer_cut),
-            *similarities,
-        ]
+        asked = np.array(query_features(state.original))
+        # What follows the first answer is 0 until something was rewritten.
+        changed = np.array(query_features(state.current)) - asked
+        on_point = np.dot(original, answer)
         observation = np.concatenate(
             [
-                original,
-                current,
-                answer,
-                np.asarray(features, np.float32),
+                asked,
+                answer_features(state.answer, cut=state.answer_cut),
+                [on_point],
+                changed,
+                [np.dot(current, answer) - on_point, 1.0 - np.dot(original, current)],
                 tried,
                 template,
-                np.asarray([state.steps_left / self.max_rewrites], np.float32),
+                [1.0 - state.steps_left / self.max_rewrites],
             ]
         )
         # A cosine can exceed 1 by a rounding error.

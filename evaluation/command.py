@@ -72,8 +72,9 @@ def evaluate_finished(finished: Finished) -> None:
         run.path / EVALUATION,
         again=f"python evaluate_query_mutator.py {shlex.quote(str(run.path))}",
         num_questions=settings.eval_questions,
+        num_training=min(TRAINING_QUESTIONS, settings.eval_questions or TRAINING_QUESTIONS),
     )
-    trained = load_trained(run, settings, task.operators, finished.models.encoder.dimension)
+    trained = load_trained(run, settings, task.operators)
     evaluate(trained, task, finished.models, plan, settings)
 
 
@@ -113,7 +114,7 @@ def evaluate_command(
             f"target {models.roles.target_model}",
             file=sys.stderr,
         )
-        trained = load_trained(run, settings, operators, models.encoder.dimension)
+        trained = load_trained(run, settings, operators)
         evaluate(trained, task, models, plan, settings)
     return 0
 

@@ -128,7 +128,7 @@ def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
         raise UserError(f"{directory.path} holds no checkpoint; is it the run you mean?")
     models = open_models(**model_options(settings))
     try:
-        trained = load_trained(directory, settings, operators, models.encoder.dimension)
+        trained = load_trained(directory, settings, operators)
     except BaseException:
         models.close()
         raise
@@ -162,19 +162,16 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
     return settings
 
 
-def load_trained(
-    run: RunDirectory, settings: Settings, operators: list[Operator], dimension: int
-) -> TrainedPolicy:
+def load_trained(run: RunDirectory, settings: Settings, operators: list[Operator]) -> TrainedPolicy:
     """The policy of a run's last checkpoint."""
-    view = EpisodeView(len(operators), dimension, settings.max_rewrites or 1)
+    view = EpisodeView(len(operators), settings.max_rewrites or 1)
     policy = ActorCritic(view.size, view.num_actions, settings.hidden_size)
     tensors, _ = run.load_checkpoint()
     try:
         policy.load_state_dict(tensors["policy"])
     except (RuntimeError, KeyError) as error:
         raise UserError(
-            f"the policy of {run.path} does not fit its config.json; was the embedding model "
-            "changed?"
+            f"the policy of {run.path} does not fit its config.json; were they changed?"
         ) from error
     return TrainedPolicy(policy, operators, view)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -14,14 +15,18 @@ MASKED_LOGIT = -1e8
 
 
 class ActorCritic(nn.Module):
-    """Two separate networks: logits of the actions, and the value of the observation."""
+    """Two separate networks: logits of the actions, and the value of the observation.
+
+    With a `hidden_size` of 0 both are linear.
+    """
 
     def __init__(self, observation_size: int, num_actions: int, hidden_size: int = 64) -> None:
         super().__init__()
         self.num_actions = num_actions
         # A small last gain makes the first policy nearly uniform.
         self.actor = _mlp(observation_size, hidden_size, num_actions, last_gain=0.01)
-        self.critic = _mlp(observation_size, hidden_size, 1, last_gain=1.0)
+        # A linear critic starts at 0: no hidden layer scales its inputs.
+        self.critic = _mlp(observation_size, hidden_size, 1, last_gain=1.0 if hidden_size else 0.01)
 
     def forward(self, observations: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of all actions (masked ones have none), and values."""
@@ -45,8 +50,12 @@ def sample_action(log_probs: npt.NDArray[np.float64], generator: np.random.Gener
 
 
 def _mlp(inputs: int, hidden: int, outputs: int, *, last_gain: float) -> nn.Sequential:
-    layers = [nn.Linear(inputs, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, outputs)]
-    for layer, gain in zip(layers, [math.sqrt(2), math.sqrt(2), last_gain], strict=True):
+    sizes = [inputs, hidden, hidden, outputs] if hidden else [inputs, outputs]
+    gains = [math.sqrt(2)] * (len(sizes) - 2) + [last_gain]
+    layers: list[nn.Module] = []
+    for (before, after), gain in zip(itertools.pairwise(sizes), gains, strict=True):
+        layer = nn.Linear(before, after)
         nn.init.orthogonal_(layer.weight, gain)
         nn.init.zeros_(layer.bias)
-    return nn.Sequential(layers[0], nn.Tanh(), layers[1], nn.Tanh(), layers[2])
+        layers += [layer, nn.Tanh()]
+    return nn.Sequential(*layers[:-1])

@@ -53,14 +53,14 @@ def test_what_has_been_measured_is_not_asked_again(
     first = figures(run)
     server.reset_stats()
     assert main([str(run), *FEW]) == 0
-    assert server.stats().calls == 0
+    assert server.stats.generation_calls == 0
     assert figures(run) == first
 
 
 def test_an_evaluation_that_lost_its_server_goes_on_with_the_same_command(
     run: Path, server: SimulatedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server.set_faults(Fault("bad_request", after=60))
+    server.set_faults(Fault("bad_request", calls=range(60, 10_000)))
     capsys.readouterr()
     assert main([str(run), *FEW, "--batch-size", "1"]) == 1
     said = capsys.readouterr().err

@@ -165,7 +165,7 @@ class Settings:
         at_most=4096,
     )
     num_steps: int = flag(
-        32,
+        4,
         ROLLOUT,
         "steps of each environment in a rollout",
         parse=whole_number,
@@ -195,11 +195,11 @@ class Settings:
         "never ask a server for both models at once (done by itself where only one fits)",
     )
 
-    lr: float = flag(1e-3, ALGORITHM, "learning rate", above=0)
-    gamma: float = flag(0.99, ALGORITHM, "discount", at_least=0, at_most=1)
+    lr: float = flag(1e-2, ALGORITHM, "learning rate", above=0)
+    gamma: float = flag(1.0, ALGORITHM, "discount", at_least=0, at_most=1)
     gae_lambda: float = flag(0.95, ALGORITHM, "lambda of GAE", at_least=0, at_most=1)
     clip_param: float = flag(0.2, ALGORITHM, "clipping range of PPO", above=0)
-    ppo_epoch: int = flag(4, ALGORITHM, "epochs over a rollout", at_least=1, at_most=1000)
+    ppo_epoch: int = flag(8, ALGORITHM, "epochs over a rollout", at_least=1, at_most=1000)
     num_mini_batch: int = flag(4, ALGORITHM, "mini-batches in an epoch", at_least=1)
     entropy_coef: float = flag(0.01, ALGORITHM, "weight of the entropy bonus", at_least=0)
     value_loss_coef: float = flag(0.5, ALGORITHM, "weight of the value loss", at_least=0)
@@ -213,7 +213,11 @@ class Settings:
         above=0,
     )
     hidden_size: int = flag(
-        64, ALGORITHM, "width of the policy's layers", at_least=1, at_most=16_384
+        0,
+        ALGORITHM,
+        "width of the policy's two layers; 0: a linear policy",
+        at_least=0,
+        at_most=16_384,
     )
 
     use_eval: bool = flag(True, EVALUATION, "evaluate the policy when it is trained")
@@ -221,7 +225,7 @@ class Settings:
         None, EVALUATION, "held-out questions to evaluate on (default: all)", parse=int, at_least=1
     )
     eval_interval: int = flag(
-        4,
+        8,
         EVALUATION,
         "updates between points of the curve Reward/heldout; 0 draws none",
         at_least=0,

@@ -63,7 +63,7 @@ def simulated_task(seed: int, questions: Sequence[Question], observed: Observed)
     """Operators whose worth depends on traits of the question and of its first answer.
 
     The traits can be read off the text: misspelt words, length, digits, a question mark, a first
-    answer that refuses or is cut, and the topic. How much each matters to which operator is drawn
+    answer that refuses or is cut. How much each matters to which operator is drawn
     from `seed`.
     """
     generator = np.random.default_rng(seed)
@@ -88,16 +88,11 @@ class Observed:
 def observe(questions: Sequence[Question], encoder: Encoder | None = None) -> Observed:
     """The first observation of an episode of each question, with a made-up first answer."""
     encoder = encoder or load_encoder(PACKAGED_MODEL)
-    view = EpisodeView(len(load_operators()), encoder.dimension, 1)
+    view = EpisodeView(len(load_operators()), 1)
     states = [_opening(question) for question in questions]
     encoder.keep([text for state in states for text in (state.original, state.answer)])
-    categories = sorted({question.category for question in questions})
-    half = set(categories[::2])
-    traits = [
-        _traits(state, question.category in half)
-        for state, question in zip(states, questions, strict=True)
-    ]
-    return Observed(observations_of(states, view, encoder), np.array(traits, float))
+    traits = np.array([_traits(state) for state in states])
+    return Observed(observations_of(states, view, encoder), traits)
 
 
 def observations_of(
@@ -144,16 +139,15 @@ def _opening(question: Question) -> EpisodeState:
     )
 
 
-def _traits(state: EpisodeState, topic: bool) -> list[float]:
+def _traits(state: EpisodeState) -> list[float]:
     words, _, _, misspelt, mark, *_ = query_features(state.original)
     return [
         misspelt,
         mark,
-        float(words > 0.6),
+        words,
         float(any(character.isdigit() for character in state.original)),
         float(is_refusal(state.answer)),
         float(state.answer_cut),
-        float(topic),
     ]
 
 
