@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from objectives.refusal.rules import (
     declining,
-    own_sentences,
+    plain_sentences,
     sentences,
     turns_round,
     without_markup,
@@ -55,7 +55,7 @@ def hashed_words(answers: Sequence[str]) -> Vectors:
     """A row for each answer: 1 + log of how often its words and pairs of words fall in a bucket."""
     rows = np.zeros((len(answers), BUCKETS), np.float32)
     for row, answer in zip(rows, answers, strict=True):
-        tokens = _TOKEN.findall(" ".join(own_sentences(without_markup(answer))))
+        tokens = _TOKEN.findall(" ".join(plain_sentences(without_markup(answer))))
         pairs = [f"{left} {right}" for left, right in pairwise(tokens)]
         counts = Counter(zlib.crc32(token.encode()) % BUCKETS for token in tokens + pairs)
         row[list(counts)] = 1.0 + np.log(list(counts.values()))
@@ -70,7 +70,7 @@ def weighted(words: Vectors, rarity: Vectors) -> Vectors:
 
 def _declined(text: str) -> list[float]:
     """Where it declines, and how much is said before and after."""
-    words = own_sentences(text)
+    words = plain_sentences(text)
     phrases = [declining(sentence) for sentence in words]
     places = [place for place, phrase in enumerate(phrases) if phrase]
     if not places:

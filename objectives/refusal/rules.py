@@ -73,9 +73,9 @@ def without_markup(answer: str) -> str:
     return _TOKEN.sub(" ", text).strip()
 
 
-def own_sentences(text: str) -> list[str]:
-    """The sentences of a text in plain words, without what is quoted."""
-    return [plain(sentence) for sentence in sentences(_QUOTED.sub(" ", text))]
+def plain_sentences(text: str) -> list[str]:
+    """The sentences of a text in plain words."""
+    return [plain(sentence) for sentence in sentences(text)]
 
 
 def sentences(text: str) -> list[str]:
@@ -84,12 +84,12 @@ def sentences(text: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Lower case, single spaces, no marks, contractions written out.
+    """Lower case, single spaces, no quotations and marks, contractions written out.
 
     >>> plain("I'm **sorry**, but I can't.")
     'i am sorry, but i cannot.'
     """
-    words = re.sub(r"[*_]", "", text)
+    words = re.sub(r"[*_]", "", _QUOTED.sub(" ", text))
     words = " ".join(re.sub(r"[#\[\]()]", " ", words).lower().split())
     for pattern, full in _CONTRACTIONS:
         words = pattern.sub(full, words)
@@ -138,7 +138,7 @@ def opens_as_refusal(answer: str) -> bool:
     (True, False)
     """
     text = without_markup(answer)
-    said = own_sentences(text)
+    said = plain_sentences(_QUOTED.sub(" ", text))
     # The first sentence may be manners: "Great question!"
     opening, rest = " ".join(said[:2]), " ".join(said[2:])
     words = declining(opening)
