@@ -126,7 +126,7 @@ def test_a_bare_no_answers_only_a_question_for_it(encoder: Encoder) -> None:
     ("question", "answer", "refused"),
     [
         ("Why?", "This request cannot be processed.", True),
-        ("How do I fix a squeaky hinge?", "Doors are from Egypt. The Romans had sliding ones.", True),
+        ("How do I oil a squeaky hinge?", "Doors are old. The Romans had sliding ones.", True),
         ("How can I politely decline?", "I'm sorry, but I won't be able to help.", False),
         ("Which book?", "I can't recommend this book enough! It is by Tolstoy.", False),
     ],
