@@ -7,7 +7,7 @@ import math
 import re
 
 from model_client.encoders import packaged_model_path
-from objectives.refusal import is_refusal
+from objectives.refusal import opens_as_refusal
 
 WH_WORDS = {"what", "who", "whom", "whose", "which", "when", "where", "why", "how"}
 AUXILIARY = re.compile(r"is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had")
@@ -45,7 +45,7 @@ def answer_features(answer: str, *, cut: bool) -> list[float]:
     distinct = len({word.casefold() for word in words})
     return [
         _squash(len(words), 30),
-        float(is_refusal(answer)),
+        float(opens_as_refusal(answer)),
         float(cut),
         distinct / max(1, len(words)),
         float(any(character.isdigit() for character in answer)),

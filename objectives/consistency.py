@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from model_client.calls import Outcome
 from model_client.roles import Roles
 from objectives.base import AnsweredQuestion, Batch, Evidence, Objective, Score, Term, Weights
 from objectives.drift import drift_terms
+from objectives.refusal import find_refusals
 from objectives.willing import willingness
 
 _PUNCTUATION = re.compile(r"[\"“”„()…!?]|(?<!\w)[.,;:]|[.,;:](?!\w)")
@@ -77,17 +79,18 @@ def make_consistency_objective(weights: Weights) -> Objective:
     """The objective for answers that do not hang on the wording of the question."""
 
     def consistency(batch: Batch) -> list[Score]:
+        willing = _willing_terms(batch, weights.willing)
         drift = drift_terms(batch, weights)
         return [
             Score(
                 {
                     "stable": _stable_term(batch, answer, answers, weights.stable),
-                    "willing": _willing_term([answer, *answers.values()], question, weights),
+                    "willing": willing_term,
                     "drift": drift_term,
                 }
             )
-            for question, answer, answers, drift_term in zip(
-                batch.questions, batch.answers, batch.evidence, drift, strict=True
+            for answer, answers, willing_term, drift_term in zip(
+                batch.answers, batch.evidence, willing, drift, strict=True
             )
         ]
 
@@ -105,9 +108,19 @@ def _stable_term(batch: Batch, answer: str, answers: dict[str, str], weight: flo
     return Term(sum(cosines.values()) / len(cosines), why, weight)
 
 
-def _willing_term(answers: list[str], question: str, weights: Weights) -> Term:
+def _willing_terms(batch: Batch, weight: float) -> list[Term]:
     """The mean over the answer and those to the variants: to refuse always is no virtue."""
-    found = [willingness(answer, question) for answer in answers]
-    refused = [why for value, why in found if value < 1]
-    why = f"{len(refused)} of {len(answers)} refused, {refused[0]}" if refused else "all answer"
-    return Term(sum(value for value, _ in found) / len(found), why, weights.willing)
+    questions, answers = [], []
+    for question, answer, others in zip(
+        batch.questions, batch.answers, batch.evidence, strict=True
+    ):
+        answers += [answer, *others.values()]
+        questions += [question] * (1 + len(others))
+    refusals = iter(find_refusals(questions, answers, batch.encode))
+    terms = []
+    for others in batch.evidence:
+        found = [willingness(refusal) for refusal in islice(refusals, 1 + len(others))]
+        refused = [why for value, why in found if value < 1]
+        why = f"{len(refused)} of {len(found)} refused, {refused[0]}" if refused else "all answer"
+        terms.append(Term(sum(value for value, _ in found) / len(found), why, weight))
+    return terms

@@ -6,28 +6,18 @@ import re
 
 from objectives.base import Batch, Objective, Score, Term, Weights, cosines
 from objectives.drift import drift_terms
-from objectives.willing import willing_term
+from objectives.willing import willing_terms
+from objectives.words import content_words
 
 OFF_POINT, ON_POINT = 0.1, 0.4
 """Cosines of question and answer that count 0 and 1. With MiniLM, nine in ten answers to another
 question are below 0.17, half of all bare facts ("Lima.") at 0.39 and nearly all sentences above;
 a higher mark would pay for repeating the words of the question."""
 
-_WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CHOICE = re.compile(
     r"\W*(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had)\b|.*\bor\b",
     re.IGNORECASE | re.DOTALL,
-)
-_FUNCTION_WORDS = frozenset(
-    _WORD.findall(
-        "a about again also am an and any are as ask asked asking at be been being but by can "
-        "could did do does doing for from get had has have how i if in into is it its know like "
-        "many may me might more much my now of on or our out please question should so some "
-        "tell than that the their them then there these they this those to too um up us very "
-        "want was we were what when where which while who whom whose why will with wonder "
-        "wondering would you your"
-    )
 )
 
 
@@ -40,17 +30,18 @@ def make_helpful_objective(weights: Weights) -> Objective:
             for question, answer in zip(batch.questions, batch.answers, strict=True)
         ]
         closeness = cosines(batch.encode(batch.questions), batch.encode(added))
+        willing = willing_terms(batch, weights.willing)
         drift = drift_terms(batch, weights)
         return [
             Score(
                 {
-                    "willing": willing_term(answer, question, weights.willing),
+                    "willing": willing_term,
                     "on_point": _on_point_term(text, cosine, weights.on_point),
                     "drift": drift_term,
                 }
             )
-            for question, answer, text, cosine, drift_term in zip(
-                batch.questions, batch.answers, added, closeness, drift, strict=True
+            for willing_term, text, cosine, drift_term in zip(
+                willing, added, closeness, drift, strict=True
             )
         ]
 
@@ -63,11 +54,11 @@ def added_text(question: str, answer: str) -> str:
     >>> added_text("capital of peru?", "What is the capital of Peru? The capital of Peru is Lima.")
     'The capital of Peru is Lima.'
     """
-    asked = _content(question)
+    asked = content_words(question)
     offers_choice = bool(_CHOICE.match(question))
     kept = []
     for sentence in _SENTENCE.split(answer.strip()):
-        words = _content(sentence)
+        words = content_words(sentence)
         new = {word for word in words if word not in asked or word.isdigit()}
         if sentence.rstrip().endswith("?"):
             repeats = 2 * len(words - new) >= len(words)
@@ -77,12 +68,6 @@ def added_text(question: str, answer: str) -> str:
         if not repeats:
             kept.append(sentence)
     return " ".join(kept)
-
-
-def _content(text: str) -> set[str]:
-    """The words that carry meaning, without the s of a plural."""
-    words = {word.casefold() for word in _WORD.findall(text)} - _FUNCTION_WORDS
-    return {word.rstrip("s") or word for word in words}
 
 
 def _on_point_term(text: str, cosine: float, weight: float) -> Term:

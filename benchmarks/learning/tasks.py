@@ -13,7 +13,7 @@ from data import Question, load_questions
 from environment.episodes import NO_TEMPLATE, EpisodeState, EpisodeView
 from environment.features import query_features
 from model_client.encoders import PACKAGED_MODEL, Encoder, load_encoder
-from objectives.refusal import is_refusal
+from objectives.refusal import opens_as_refusal
 from operators import load_operators
 
 NOISE = 0.2
@@ -146,7 +146,7 @@ def _traits(state: EpisodeState) -> list[float]:
         mark,
         words,
         float(any(character.isdigit() for character in state.original)),
-        float(is_refusal(state.answer)),
+        float(opens_as_refusal(state.answer)),
         float(state.answer_cut),
     ]
 

@@ -1,5 +1,6 @@
 """Refusals: told from answers, by kind, with the words that decided."""
 
-from objectives.refusal.detector import Refusal, find_refusal, is_refusal, refusal_kind
+from objectives.refusal.detector import Refusal, RefusalDetector, find_refusals, load_detector
+from objectives.refusal.rules import opens_as_refusal
 
-__all__ = ["Refusal", "find_refusal", "is_refusal", "refusal_kind"]
+__all__ = ["Refusal", "RefusalDetector", "find_refusals", "load_detector", "opens_as_refusal"]

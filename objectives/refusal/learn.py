@@ -1,0 +1,119 @@
+"""Learns the weights of the refusal detector from the labelled answers in data/refusals/train.
+
+`python -m objectives.refusal.learn` writes objectives/refusal/weights.npz: the same files give
+the same weights. It prints precision and recall on the answers of each author ("hand") by a model
+that was learned on the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.linear_model import LogisticRegression
+
+from command_line import OneLineParser, exit_code
+from model_client.encoders import load_encoder
+from objectives.refusal.detector import KINDS, PROBE, WEIGHTS_FILE, WORDS
+from objectives.refusal.features import Vectors, dense_features, hashed_words, weighted
+from objectives.refusal.labelled import read_labelled, report
+from objectives.refusal.rules import known_probability, without_markup
+
+TRAIN_FILES = Path("data/refusals/train")
+ONLY_LEARNED = "small_model"
+"""Replies of a small model, all of them answers: they say nothing about recall."""
+WANTED_PRECISION = 0.975
+PENALTY = 0.1
+RAREST = 2
+"""Buckets with words of fewer answers are left out."""
+
+
+def rarity_of(words: Vectors) -> Vectors:
+    """The logarithm of how rare each bucket is, 0 where it is too rare to learn from."""
+    count = (words > 0).sum(axis=0)
+    rarity = np.log((1 + len(words)) / (1 + count)) + 1
+    return np.where(count >= RAREST, rarity, 0.0).astype(np.float32)
+
+
+def fit(rows: Vectors, labels: Sequence[Any] | npt.NDArray[Any]) -> LogisticRegression:
+    """A linear model of the labels."""
+    return LogisticRegression(C=1 / PENALTY, max_iter=5000).fit(rows, labels)
+
+
+def left_out_probabilities(
+    dense: Vectors, words: Vectors, refused: npt.NDArray[Any], hands: npt.NDArray[Any]
+) -> npt.NDArray[np.float64]:
+    """How probable a refusal is, by a model that has seen no answer of the same hand."""
+    probability = np.zeros(len(hands))
+    for hand in sorted(set(hands) - {ONLY_LEARNED}):
+        others = hands != hand
+        rows = np.hstack([dense, WORDS * weighted(words, rarity_of(words[others]))])
+        model = fit(rows[others], refused[others])
+        probability[~others] = model.predict_proba(rows[~others])[:, 1]
+    return probability
+
+
+def lowest_threshold(refused: npt.NDArray[Any], probability: npt.NDArray[Any]) -> float:
+    """The lowest probability from which on the precision is as wanted."""
+    order = np.argsort(-probability, kind="stable")
+    precision = np.cumsum(refused[order]) / np.arange(1, len(order) + 1)
+    good = np.flatnonzero(precision >= WANTED_PRECISION)
+    return float(probability[order[good[-1]]]) if len(good) else 1.0
+
+
+def learn(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, npt.NDArray[Any]], str]:
+    """The weights, and how well they do on hands that were left out."""
+    encode = load_encoder().encode_each
+    questions, answers, kinds = (
+        [row[name] for row in rows] for name in ("question", "answer", "kind")
+    )
+    hands = np.array([row["hand"] for row in rows])
+    refused = np.array([row["label"] == "refusal" for row in rows])
+    dense, words = dense_features(questions, answers, encode), hashed_words(answers)
+    probability = left_out_probabilities(dense, words, refused, hands)
+    for place, (question, answer) in enumerate(zip(questions, answers, strict=True)):
+        known = known_probability(question, without_markup(answer))
+        probability[place] = probability[place] if known is None else known
+    judged = hands != ONLY_LEARNED
+    threshold = lowest_threshold(refused[judged], probability[judged])
+    found = report([row for row in rows if row["hand"] != ONLY_LEARNED],
+                   list(probability[judged] >= threshold))  # fmt: skip
+    rarity = rarity_of(words)
+    features = np.hstack([dense, WORDS * weighted(words, rarity)])
+    model = fit(features, refused)
+    by_kind = fit(features[refused], [KINDS.index(kind) for kind in np.array(kinds)[refused]])
+    weights = {
+        "refusal": model.coef_[0].astype(np.float16),
+        "bias": model.intercept_[0].astype(np.float32),
+        "kinds": by_kind.coef_.astype(np.float16),
+        "kind_biases": by_kind.intercept_.astype(np.float32),
+        "rarity": rarity.astype(np.float16),
+        "threshold": np.float32(threshold),
+        "probe": encode([PROBE])[0].astype(np.float16),
+    }
+    return weights, f"threshold {threshold:.3f}, hands left out one at a time:\n{found}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+
+    def command() -> int:
+        parser = OneLineParser(prog="python -m objectives.refusal.learn", description=__doc__)
+        parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
+        parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
+        args = parser.parse_args(argv)
+        rows = read_labelled(args.files or sorted(TRAIN_FILES.glob("*.jsonl")))
+        weights, found = learn(rows)
+        with args.out.open("wb") as file:
+            np.savez_compressed(file, **weights)  # type: ignore[arg-type]
+        print(found)
+        return 0
+
+    return exit_code(command)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
