@@ -45,7 +45,7 @@ EVALUATION = "evaluation"
 TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
 TRAINING_QUESTIONS = 100
 AT_ONCE = 64
-"""Questions under way together: enough for any server, few enough to finish one by one."""
+"""Questions under way together where the limit of calls is not known; else two for each call."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,9 @@ def evaluate(
     try:
         _measure(plan, asking, models, records, settings.max_workers)
     except (KeyboardInterrupt, ServerUnavailableError):
+        done = sum(not measured.failure for measured in records.measured.values())
         print(
-            f"\n{len(records.measured)} questions are done and kept; go on with: {plan.again}",
+            f"\n{done} questions are done and kept; go on with: {plan.again}",
             file=sys.stderr,
         )
         raise
@@ -210,6 +211,7 @@ def _measure(
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
     total = len(waiting)
     waiting = [(q, how) for q, how in waiting if q.id not in records.measured]
+    at_once = 2 * max_workers if max_workers else AT_ONCE
     failed = 0
     with tqdm(
         total=total,
@@ -222,7 +224,7 @@ def _measure(
     ) as bar:
         started = 0
         while started < len(waiting) or runner.pending:
-            while started < len(waiting) and runner.pending < AT_ONCE:
+            while started < len(waiting) and runner.pending < at_once:
                 question, how = waiting[started]
                 runner.start(question.id, measure_flow(question, how), progress=started)
                 started += 1

@@ -81,7 +81,7 @@ def test_the_operator_objective_and_dataset_of_the_guide_work_together(
 ) -> None:
     (tmp_path / "my_operators.toml").write_text(blocks("extending.md", "toml")[0])
     (tmp_path / "my_objective.py").write_text(blocks("extending.md", "python")[0])
-    (tmp_path / "my_questions.jsonl").write_text(blocks("extending.md", "json")[0])
+    (tmp_path / "my_questions.jsonl").write_text(blocks("data.md", "json")[0])
     names = {"operators": "my_operators.toml", "objective": "my_objective.py:brief"}
     names["dataset"] = "my_questions.jsonl"
     flags = [word for name, file in names.items() for word in (f"--{name}", str(tmp_path / file))]

@@ -33,7 +33,7 @@ def test_an_evaluation_ends_in_tables_a_picture_figures_and_a_verdict(
     capsys.readouterr()
     assert main([str(run), *FEW]) == 0
     shown = capsys.readouterr().out
-    for part in ("policy ahead by", "best single", "best of 2", "oracle", "by category"):
+    for part in ("policy ahead by", "best single", "best of ", "oracle", "by category"):
         assert part in shown
     found = figures(run)
     assert found["verdict"]["sentence"] in shown
@@ -60,7 +60,7 @@ def test_what_has_been_measured_is_not_asked_again(
 def test_an_evaluation_that_lost_its_server_goes_on_with_the_same_command(
     run: Path, server: SimulatedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server.set_faults(Fault("bad_request", calls=range(60, 10_000)))
+    server.set_faults(Fault("bad_request", calls=range(100, 10_000)))
     capsys.readouterr()
     assert main([str(run), *FEW, "--batch-size", "1"]) == 1
     said = capsys.readouterr().err
@@ -81,7 +81,11 @@ def test_a_torn_last_record_is_measured_again(run: Path) -> None:
     records = run / "evaluation" / "records.jsonl"
     records.write_text(records.read_text()[:-40])
     assert main([str(run), *FEW]) == 0
-    assert figures(run) == first
+    assert scores(run) == {way["name"]: way["score"] for way in first["ways"]}
+
+
+def scores(run: Path) -> dict[str, float]:
+    return {way["name"]: way["score"] for way in figures(run)["ways"]}
 
 
 def test_another_target_model_tests_transfer_beside_the_first(run: Path) -> None:

@@ -48,8 +48,9 @@ class TaskEnv(gym.Env[npt.NDArray[np.float32], np.int64]):
         return self._task.observations[self._row], reward, True, False, {}
 
 
-def ours(task: Task, seed: int, budgets: Sequence[int], settings: Settings) -> Values:
-    """The product's PPO, driven as the trainer drives it."""
+def ours(task: Task, seed: int, budgets: Sequence[int]) -> Values:
+    """The product's PPO with its default settings, driven as the trainer drives it."""
+    settings = Settings()
     torch.manual_seed(seed)
     envs = settings.num_processes
     group = GymGroup(lambda: TaskEnv(task), envs, seed=seed)
@@ -86,7 +87,10 @@ def _greedy_value(task: Task, policy: ActorCritic) -> float:
 
 
 def sb3(task: Task, seed: int, budgets: Sequence[int], **changes: Any) -> Values:
-    """Stable-Baselines3's PPO on the same environments."""
+    """Stable-Baselines3's PPO on the same environments, with rollouts of the same size.
+
+    Its own default of 2,048 steps a rollout would see one update within the largest budget.
+    """
     from stable_baselines3 import PPO as SB3PPO
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import DummyVecEnv
@@ -108,11 +112,37 @@ def sb3(task: Task, seed: int, budgets: Sequence[int], **changes: Any) -> Values
         def _on_training_end(self) -> None:
             self._on_rollout_start()
 
-    envs = DummyVecEnv([lambda: TaskEnv(task)] * 16)
-    options = {"n_steps": 8, "batch_size": 32, "n_epochs": 4, "gamma": 1.0, **changes}
+    ours = Settings()
+    envs = DummyVecEnv([lambda: TaskEnv(task)] * ours.num_processes)
+    rollout = ours.num_processes * ours.num_steps
+    options = {
+        "n_steps": ours.num_steps,
+        "batch_size": rollout // ours.num_mini_batch,
+        "gamma": ours.gamma,
+        **changes,
+    }
     model = SB3PPO("MlpPolicy", envs, seed=seed, device="cpu", **options)
     model.learn(max(budgets), callback=Measure())
     return values
+
+
+def sb3_tuned(task: Task, seed: int, budgets: Sequence[int]) -> Values:
+    """The same with our learning rate, epochs, entropy bonus and linear networks."""
+    ours = Settings()
+    return sb3(
+        task,
+        seed,
+        budgets,
+        learning_rate=ours.lr,
+        n_epochs=ours.ppo_epoch,
+        ent_coef=ours.entropy_coef,
+        policy_kwargs={"net_arch": []},
+    )
+
+
+def random(task: Task, seed: int, budgets: Sequence[int]) -> Values:
+    """Actions at random: 0 by definition."""
+    return dict.fromkeys(budgets, task.random_value)
 
 
 def bandit(
@@ -185,3 +215,13 @@ def linucb(
         return np.asarray((extended(rows) @ weights.T).argmax(1))
 
     return bandit(task, seed, budgets, choose, learn, greedy)
+
+
+LEARNERS: dict[str, Learner] = {
+    "ours": ours,
+    "SB3 PPO": sb3,
+    "SB3 PPO, our numbers": sb3_tuned,
+    "UCB": ucb,
+    "LinUCB": linucb,
+    "random": random,
+}

@@ -1,0 +1,82 @@
+"""The comparison of learners as a table and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.statistics import paired_differences
+
+OURS = "ours"
+
+
+def summarised(
+    shares: Mapping[str, npt.NDArray[np.float64]], budgets: Sequence[int]
+) -> dict[str, dict[str, Any]]:
+    """For each learner and budget the mean share of the gap, and our lead with its interval."""
+    results: dict[str, dict[str, Any]] = {}
+    for name, rows in shares.items():
+        results[name] = {"mean": rows.mean(0).tolist(), "seeds": rows.tolist(), "ours_ahead": []}
+        if name == OURS:
+            continue
+        family = {
+            str(budget): shares[OURS][:, column] - rows[:, column]
+            for column, budget in enumerate(budgets)
+        }
+        for difference in paired_differences(family).values():
+            results[name]["ours_ahead"].append([difference.mean, difference.low, difference.high])
+    return results
+
+
+def as_text(results: Mapping[str, Any], budgets: Sequence[int], seeds: int) -> str:
+    """Shares of the gap between random and the contextual optimum, on held-out questions."""
+    width = max(map(len, results))
+    lines = [
+        f"share of the gap between random (0) and the contextual optimum (1), held-out questions, "
+        f"{seeds} seeds; in brackets our lead with its 95 % interval (all budgets together)",
+        " ".join(["steps".ljust(width), *(f"{budget:>30,}" for budget in budgets)]),
+    ]
+    for name, result in results.items():
+        cells = []
+        for column in range(len(budgets)):
+            cell = f"{result['mean'][column]:.3f}"
+            if result["ours_ahead"]:
+                mean, low, high = result["ours_ahead"][column]
+                cell += f" ({mean:+.3f} {low:+.3f}..{high:+.3f})"
+            cells.append(f"{cell:>30}")
+        lines.append(" ".join([name.ljust(width), *cells]))
+    return "\n".join(lines)
+
+
+def draw(results: Mapping[str, Any], budgets: Sequence[int], path: Path) -> Path:
+    """Learning curves with standard errors over seeds, as a PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
+    for name, result in results.items():
+        rows = np.array(result["seeds"])
+        error = rows.std(0) / np.sqrt(len(rows))
+        axes.errorbar(
+            budgets, rows.mean(0), error, label=name, marker="o", markersize=4, capsize=2,
+            linewidth=2.5 if name == OURS else 1.2,
+        )  # fmt: skip
+    axes.axhline(0.9, color="0.6", linewidth=0.8, linestyle=":")
+    axes.set_xscale("log")
+    axes.set_xticks(budgets, [f"{budget:,}" for budget in budgets])
+    axes.minorticks_off()
+    axes.set_xlabel("environment steps")
+    axes.set_ylabel("share of the gap, random to optimum")
+    axes.set_title("Learning on a simulated task with a known optimum (held-out questions)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+    return path
