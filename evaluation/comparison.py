@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluation.measuring import UNCHANGED, Measured, Tried
-from evaluation.statistics import Difference, Numbers, paired_differences
+from evaluation.statistics import ROUNDING, Difference, Numbers, paired_differences
 
 POLICY = "policy"
 RANDOM = "random operator"
@@ -59,6 +59,9 @@ class Comparison:
     categories: tuple[CategoryGain, ...]
     chosen: dict[str, float]
     """How often the policy ended with which operators."""
+    score_and_length: float | None
+    """Correlation of score and words of an answer, given the facts in it: far from 0, the
+    objective pays for brevity or length. None where nothing varies."""
 
     def against(self, name: str) -> Difference:
         """The policy's lead over one of the alternatives."""
@@ -109,6 +112,7 @@ def compare(
                 " + ".join(tried.operators) or UNCHANGED for tried in policy
             ).most_common()
         },
+        score_and_length([tried for one in heldout for tried in one.ways.values()]),
     )
 
 
@@ -117,6 +121,18 @@ def best_single(training: Sequence[Measured]) -> str:
     names = list(training[0].ways)
     means = {name: np.mean([measured.ways[name].score for measured in training]) for name in names}
     return max(names, key=lambda name: means[name])
+
+
+def score_and_length(answers: Sequence[Tried]) -> float | None:
+    """The correlation of score and words, at an equal share of key facts where that is known."""
+    scores = np.array([one.score for one in answers])
+    words = np.array([len(one.answer.split()) for one in answers], float)
+    facts = np.array([one.terms.get("facts", {}).get("value", 0.0) for one in answers])
+    given = np.stack([np.ones_like(facts), facts], axis=1)
+    left = [values - given @ np.linalg.lstsq(given, values)[0] for values in (scores, words)]
+    if min(float(np.std(values)) for values in left) < ROUNDING:
+        return None
+    return float(np.corrcoef(*left)[0, 1])
 
 
 _FIELDS = ("score", "target_calls", "mutator_calls", "seconds")

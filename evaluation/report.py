@@ -44,9 +44,19 @@ def as_text(comparison: Comparison, verdict: Verdict) -> str:
         ),
         "the policy chose: "
         + ", ".join(f"{name} {share:.0%}" for name, share in comparison.chosen.items()),
+        *_length_line(comparison),
         verdict.sentence,
     ]
     return "\n\n".join(parts)
+
+
+def _length_line(comparison: Comparison) -> list[str]:
+    if comparison.score_and_length is None:
+        return []
+    return [
+        "correlation of score and length of an answer, given its facts: "
+        f"{comparison.score_and_length:+.2f}"
+    ]
 
 
 def as_json(comparison: Comparison, verdict: Verdict, about: dict[str, Any]) -> dict[str, Any]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from objectives.base import Batch, Objective, Score, Term, Weights, cosines
+from objectives.base import Batch, Objective, Score, Term, Weights
 from objectives.drift import drift_terms
 from objectives.facts import find_facts
+from objectives.words import sentences
+
+FAR, CLOSE = 0.3, 0.7
+"""Cosines of a sentence and the reference that count 0 and 1. Above, a right sentence would be paid
+for having the reference's length and wording; below, two sentences share no more than a topic."""
+MOST_SENTENCES = 20
 
 
 def make_answer_objective(weights: Weights) -> Objective:
     """The objective for questions with a reference answer."""
 
     def answer(batch: Batch) -> list[Score]:
-        closeness = cosines(batch.encode(batch.answers), batch.encode(batch.references))
+        closeness = best_cosines(batch)
         drift = drift_terms(batch, weights)
         scores = []
         for index, facts in enumerate(batch.key_facts):
@@ -22,14 +28,34 @@ def make_answer_objective(weights: Weights) -> Objective:
             else:
                 # With no facts to look for, closeness stands for both, so scores stay comparable.
                 closeness_weight += weights.facts
+            cosine, sentence = closeness[index]
             terms["closeness"] = Term(
-                max(0.0, closeness[index]), "cosine of answer and reference", closeness_weight
+                min(1.0, max(0.0, (cosine - FAR) / (CLOSE - FAR))),
+                f"cosine {cosine:.2f} of the reference and: {sentence}",
+                closeness_weight,
             )
             terms["drift"] = drift[index]
             scores.append(Score(terms))
         return scores
 
     return Objective(answer, needs_reference=True)
+
+
+def best_cosines(batch: Batch) -> list[tuple[float, str]]:
+    """For each answer the cosine of its nearest sentence with the reference, and the sentence.
+
+    The cosine of a whole answer falls with its length, whatever it says.
+    """
+    parts = [sentences(answer)[:MOST_SENTENCES] or [""] for answer in batch.answers]
+    vectors = batch.encode([sentence for part in parts for sentence in part])
+    references = batch.encode(batch.references)
+    best, start = [], 0
+    for part, reference in zip(parts, references, strict=True):
+        cosines = [float(row @ reference) for row in vectors[start : start + len(part)]]
+        start += len(part)
+        nearest = max(range(len(part)), key=lambda index: cosines[index])
+        best.append((cosines[nearest], part[nearest]))
+    return best
 
 
 def _facts_term(answer: str, facts: tuple[tuple[str, ...], ...], weight: float) -> Term:

@@ -7,14 +7,13 @@ import re
 from objectives.base import Batch, Objective, Score, Term, Weights, cosines
 from objectives.drift import drift_terms
 from objectives.willing import willing_terms
-from objectives.words import content_words
+from objectives.words import content_words, sentences
 
 OFF_POINT, ON_POINT = 0.1, 0.4
 """Cosines of question and answer that count 0 and 1. With MiniLM, nine in ten answers to another
 question are below 0.17, half of all bare facts ("Lima.") at 0.39 and nearly all sentences above;
 a higher mark would pay for repeating the words of the question."""
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _CHOICE = re.compile(
     r"\W*(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had)\b|.*\bor\b",
     re.IGNORECASE | re.DOTALL,
@@ -57,7 +56,7 @@ def added_text(question: str, answer: str) -> str:
     asked = content_words(question)
     offers_choice = bool(_CHOICE.match(question))
     kept = []
-    for sentence in _SENTENCE.split(answer.strip()):
+    for sentence in sentences(answer):
         words = content_words(sentence)
         new = {word for word in words if word not in asked or word.isdigit()}
         if sentence.rstrip().endswith("?"):

@@ -1,4 +1,4 @@
-"""The words of a text that carry meaning."""
+"""The sentences of a text, and its words that carry meaning."""
 
 from __future__ import annotations
 
@@ -15,6 +15,18 @@ _FUNCTION_WORDS = frozenset(
         "wondering would you your"
     )
 )
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a text.
+
+    >>> sentences("It is Lima. Lima lies\\non the coast.")
+    ['It is Lima.', 'Lima lies', 'on the coast.']
+    """
+    return [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
 
 
 def content_words(text: str) -> set[str]:

@@ -152,6 +152,7 @@ def test_flags_in_documents_exist(document: Path) -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", build_parser("train", "").format_help()))
     for script in (
         "mutate_query.py",
+        "evaluate_query_mutator.py",
         "benchmark_batching.py",
         "servers/embedded.py",
         "servers/simulated/__main__.py",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evaluation import statistics
-from evaluation.comparison import Comparison, best_single, compare
+from evaluation.comparison import Comparison, best_single, compare, score_and_length
 from evaluation.measuring import UNCHANGED, Measured, Tried
 from evaluation.statistics import Difference, paired_differences
 from evaluation.verdict import CANNOT_TELL, HELPS, NO_HARM, NO_HELP, decide, judge
@@ -198,6 +198,20 @@ def test_the_verdict_is_one_plain_sentence_about_the_policy() -> None:
     assert verdict.outcome == HELPS
     assert verdict.sentence.startswith("The policy helps: on 80 questions it was not trained on")
     assert "better than always using good" in verdict.sentence
+
+
+def test_an_objective_that_pays_for_brevity_is_found_out() -> None:
+    def answers(pays: float) -> list[Tried]:
+        made = []
+        for number in range(60):
+            facts, words = float(number % 2), 5 + number % 7 + 30 * (number % 2)
+            score = 0.5 * facts - pays * words + 0.01 * (number % 5)
+            terms = {"facts": {"value": facts}}
+            made.append(Tried(score, terms, "", "", "word " * words, [], 1, 0, 0.1))
+        return made
+
+    assert abs(score_and_length(answers(0.0)) or 0.0) < 0.2
+    assert (score_and_length(answers(0.01)) or 0.0) < -0.8
 
 
 def test_categories_are_told_apart() -> None:
