@@ -7,7 +7,7 @@ USER_READY := $(VENV)/.ready-user
 DEV_READY := $(VENV)/.ready-dev
 
 DEMO_FLAGS := --server embedded --num-questions 40 --num-env-steps 640 --num-processes 8 \
-	--num-steps 8 --batch-size 4 --max-tokens-answer 40 --lr 3e-3 --ppo-epoch 8 --num-mini-batch 2 \
+	--num-steps 8 --batch-size 4 --max-tokens-answer 40 \
 	--only-operators qa,one_sentence,fact_first,step_by_step,quiz,clean_up \
 	--eval-questions 24 --eval-sample 24
 

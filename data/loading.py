@@ -79,7 +79,7 @@ def load_questions(path: str | Path | None = None) -> list[Question]:
         what = "only rows labelled unsafe" if left_out else "no questions"
         raise UserError(f"{file} holds {what} (JSONL or CSV with question and reference)")
     if left_out:
-        logger.warning("%s: %d rows labelled unsafe are left out", file.name, left_out)
+        logger.warning("%s: %d rows not labelled safe are left out", file.name, left_out)
     return questions
 
 
@@ -91,10 +91,12 @@ def split_questions(questions: Sequence[Question]) -> tuple[list[Question], list
 
 
 def sample_questions(questions: Sequence[Question], count: int | None) -> list[Question]:
-    """So many of the questions, always the same ones; all of them for None."""
+    """So many of the questions, all for None; a larger sample holds the smaller ones."""
     if count is None or count >= len(questions):
         return list(questions)
-    return random.Random(0).sample(list(questions), count)
+    shuffled = list(questions)
+    random.Random(0).shuffle(shuffled)
+    return shuffled[:count]
 
 
 def _safe_rows(rows: list[tuple[int, Any]]) -> tuple[list[tuple[int, Any]], int]:
@@ -105,7 +107,11 @@ def _safe_rows(rows: list[tuple[int, Any]]) -> tuple[list[tuple[int, Any]], int]
     """
     labels = [_lower(row, "label") for _, row in rows]
     if {SAFE, UNSAFE} & set(labels):
-        usable = [label == SAFE for label in labels]
+        # What is not a row at all is told by its line, like any bad row.
+        usable = [
+            label == SAFE or not isinstance(row, dict)
+            for label, (_, row) in zip(labels, rows, strict=True)
+        ]
     else:
         usable = [not _lower(row, "type").startswith(UNSAFE_TYPE) for _, row in rows]
     kept = [row for row, use in zip(rows, usable, strict=True) if use]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 import shlex
 import sys
@@ -15,12 +16,12 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from command_line import show_warnings
+from command_line import printable, show_warnings
 from data import Question, load_questions, sample_questions, split_questions
 from environment.scoring import flow_handlers
 from errors import ServerUnavailableError, UserError
 from evaluation.comparison import Pick, compare
-from evaluation.measuring import Asking, Measured, Tried, measure_flow
+from evaluation.measuring import Asking, Measured, Tried, fingerprint, measure_flow
 from evaluation.records import Records
 from evaluation.report import as_json, as_text, draw
 from evaluation.trained_policy import (
@@ -39,11 +40,15 @@ from objectives.helpful import make_helpful_objective
 from training.command import Finished
 from training.run_directory import RunDirectory
 from training.settings import Settings
-from training.setup import Task, load_task, model_options
+from training.setup import Task, check_references, load_task, model_options
+
+logger = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
 TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
 TRAINING_QUESTIONS = 100
+SCORING = 1
+"""To be raised with any change of how answers are scored: older records are then not used."""
 AT_ONCE = 64
 """Questions under way together where the limit of calls is not known; else two for each call."""
 
@@ -70,9 +75,9 @@ def evaluate_finished(finished: Finished) -> None:
         task.heldout,
         task.train,
         run.path / EVALUATION,
-        again=f"python evaluate_query_mutator.py {shlex.quote(str(run.path))}",
+        again=f"python evaluate_query_mutator.py {shlex.quote(str(run.path))}"
+        + (f" --num-questions {settings.eval_questions}" if settings.eval_questions else ""),
         num_questions=settings.eval_questions,
-        num_training=min(TRAINING_QUESTIONS, settings.eval_questions or TRAINING_QUESTIONS),
     )
     trained = load_trained(run, settings, task.operators)
     evaluate(trained, task, finished.models, plan, settings)
@@ -97,7 +102,7 @@ def evaluate_command(
     if not run.checkpoint.is_file():
         raise UserError(f"{run.path} holds no checkpoint; is it the run you mean?")
     task = replace(load_task(settings), operators=operators)
-    heldout = split_questions(load_questions(dataset))[1] if dataset else task.heldout
+    heldout = _other_heldout(dataset, task, settings) if dataset else task.heldout
     directory = Path(output) if output else run.path / _name(dataset, changes["target_model"])
     plan = make_plan(
         heldout,
@@ -109,14 +114,30 @@ def evaluate_command(
         margin=margin,
     )
     with open_models(**model_options(settings)) as models:
-        print(
+        told = (
             f"server: {models.connection.why}; mutator {models.roles.mutator_model}, "
-            f"target {models.roles.target_model}",
-            file=sys.stderr,
+            f"target {models.roles.target_model}"
         )
+        print(printable(told), file=sys.stderr)
         trained = load_trained(run, settings, operators)
         evaluate(trained, task, models, plan, settings)
     return 0
+
+
+def _other_heldout(dataset: str, task: Task, settings: Settings) -> list[Question]:
+    """The held-out questions of another file, without those that the run was trained on."""
+    heldout = split_questions(load_questions(dataset))[1]
+    trained_on = {question.meaning for question in task.train}
+    unseen = [question for question in heldout if question.meaning not in trained_on]
+    if len(unseen) < len(heldout):
+        logger.warning(
+            "%d questions of %s are left out: the run was trained on them",
+            len(heldout) - len(unseen),
+            dataset,
+        )
+    if task.objective.needs_reference:
+        check_references(unseen, settings.objective)
+    return unseen
 
 
 def make_plan(
@@ -142,7 +163,7 @@ def evaluate(
     """Asks, compares, writes and prints."""
     asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
     try:
-        records = Records(plan.directory, _fingerprint(asking, plan, settings, task))
+        records = Records(plan.directory, _fingerprint(asking, settings, task))
     except OSError as error:
         raise UserError(f"cannot write to {plan.directory}: {error.strerror}") from error
     try:
@@ -154,8 +175,8 @@ def evaluate(
             file=sys.stderr,
         )
         raise
-    heldout = [records.measured[q.id] for q in plan.heldout if q.id in records.measured]
-    training = [records.measured[q.id] for q in plan.training if q.id in records.measured]
+    heldout = _measured(plan.heldout, records)
+    training = _measured(plan.training, records)
     heldout, failed = _without_failures(heldout)
     training, _ = _without_failures(training)
     if not heldout or not training:
@@ -174,8 +195,8 @@ def evaluate(
     (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
     figures = json.dumps(as_json(comparison, verdict, about), indent=2, ensure_ascii=False)
     (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
-    picture = draw(comparison, verdict, plan.directory / PICTURE)
-    print(f"\n{text}\n\npicture: {picture}")
+    print(f"\n{text}\n")
+    print(f"picture: {draw(comparison, verdict, plan.directory / PICTURE)}")
 
 
 def helpful_pick(encoder: Encoder) -> Pick:
@@ -210,7 +231,7 @@ def _measure(
     singles = replace(asking, policy=None)
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
     total = len(waiting)
-    waiting = [(q, how) for q, how in waiting if q.id not in records.measured]
+    waiting = [(q, how) for q, how in waiting if fingerprint(q) not in records.measured]
     at_once = 2 * max_workers if max_workers else AT_ONCE
     failed = 0
     with tqdm(
@@ -226,7 +247,7 @@ def _measure(
         while started < len(waiting) or runner.pending:
             while started < len(waiting) and runner.pending < at_once:
                 question, how = waiting[started]
-                runner.start(question.id, measure_flow(question, how), progress=started)
+                runner.start(started, measure_flow(question, how), progress=started)
                 started += 1
             for _, measured in runner.wait():
                 failed += bool(measured.failure)
@@ -240,6 +261,11 @@ def _measure(
                     raise ServerUnavailableError(reason)
 
 
+def _measured(questions: Sequence[Question], records: Records) -> list[Measured]:
+    found = [records.measured.get(fingerprint(question)) for question in questions]
+    return [measured for measured in found if measured is not None]
+
+
 def _without_failures(measured: Sequence[Measured]) -> tuple[list[Measured], int]:
     good = [one for one in measured if not one.failure]
     return good, len(measured) - len(good)
@@ -250,15 +276,15 @@ def _name(dataset: str | None, target_model: str | None) -> str:
     return "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts if part)
 
 
-def _fingerprint(asking: Asking, plan: Plan, settings: Settings, task: Task) -> str:
-    """Changes with all that a measured question depends on."""
+def _fingerprint(asking: Asking, settings: Settings, task: Task) -> str:
+    """Changes with all that a measured question depends on, other than the question itself."""
     assert isinstance(asking.policy, torch.nn.Module)
     weights = hashlib.sha256()
     for name, value in sorted(asking.policy.state_dict().items()):
         weights.update(name.encode() + value.numpy().tobytes())
     parts = [
         weights.hexdigest(),
-        task.fingerprint(),
+        task.objective_source,
         asdict(asking.roles),
         [asdict(operator) for operator in asking.operators],
         {key: value for key, value in settings.stored().items() if "weight" in key},
@@ -266,6 +292,6 @@ def _fingerprint(asking: Asking, plan: Plan, settings: Settings, task: Task) -> 
         settings.drift_threshold,
         settings.max_rewrites,
         settings.embedding_model,
-        sorted(question.question for question in plan.heldout),
+        SCORING,
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -42,6 +44,8 @@ class Measured:
     question: str
     meaning: str
     category: str
+    sha256: str
+    """Of all that is known of the question: a record of another one is not taken for it."""
     ways: dict[str, Tried]
     """Unchanged, and by each operator alone."""
     policy: Tried | None = None
@@ -70,6 +74,11 @@ class Asking:
     """None where only the single operators are of interest."""
 
 
+def fingerprint(question: Question) -> str:
+    """A digest that changes with anything in the question."""
+    return hashlib.sha256(json.dumps(asdict(question), sort_keys=True).encode()).hexdigest()
+
+
 def measure_flow(question: Question, asking: Asking) -> Generator[Any, Any, Measured]:
     """The flow of one question: unchanged, by each operator, and as the policy would have it."""
     ways: dict[str, Tried] = {}
@@ -80,6 +89,7 @@ def measure_flow(question: Question, asking: Asking) -> Generator[Any, Any, Meas
             question.question,
             question.meaning,
             question.category,
+            fingerprint(question),
             ways,
             policy,
             failure,

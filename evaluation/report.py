@@ -9,10 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from command_line import printable
 from evaluation.comparison import Comparison, Way
 from evaluation.statistics import Difference
 from evaluation.verdict import Verdict, interval
 
+MOST_CATEGORIES = 40
+LONGEST_LABEL = 40
 HEADINGS = ("", "score", "policy ahead by", "target calls", "mutator calls", "seconds")
 
 
@@ -84,7 +87,8 @@ def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
     rows = [way for way in comparison.ways if way.policy_ahead] + list(comparison.operators)
     leads = [(way.name, way.policy_ahead) for way in rows if way.policy_ahead]
     gains = [
-        (f"{gain.category} ({gain.questions})", gain.difference) for gain in comparison.categories
+        (f"{gain.category} ({gain.questions})", gain.difference)
+        for gain in comparison.categories[:MOST_CATEGORIES]
     ]
     height = 1.6 + 0.26 * max(len(leads), len(gains))
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, height), layout="constrained")
@@ -96,7 +100,7 @@ def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
     right.set_title("Gain over the question unchanged, by category", fontsize=11)
     for axes in (left, right):
         axes.set_xlabel("difference in score, with 95 % intervals")
-    figure.suptitle(_wrapped(verdict.sentence), fontsize=11)
+    figure.suptitle(_wrapped(verdict.sentence), fontsize=11, parse_math=False)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
     return path
@@ -108,7 +112,9 @@ def _forest(axes: Any, rows: Sequence[tuple[str, Difference]], colours: Sequence
             axes.plot([difference.low, difference.high], [place, place], color=colour, linewidth=2)
         axes.plot([difference.mean], [place], "o", color=colour, markersize=5)
     axes.axvline(0, color="0.4", linewidth=1, linestyle="--")
-    axes.set_yticks(range(len(rows)), [name for name, _ in rows], fontsize=9)
+    axes.set_yticks(range(len(rows)), [_label(name) for name, _ in rows], fontsize=9)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", alpha=0.25)
@@ -136,6 +142,7 @@ def _shown(difference: Difference) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:
@@ -143,6 +150,11 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
         rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join(["", first, *rest]).rstrip())
     return "\n".join(lines)
+
+
+def _label(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
 
 
 def _wrapped(sentence: str) -> str:

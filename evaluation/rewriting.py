@@ -75,15 +75,15 @@ def rewrite_command(
     use_one_thread()
     texts = _gather(questions, file)
     with load_policy(run_path, **changes) as policy:
-        results = policy.rewrite_all(texts, least_probability=least_probability)
         memory = TrainingMemory(run_path, policy.models.encoder) if explain else None
+        results = policy.rewrite_all(texts, least_probability=least_probability)
         for result in results:
             similar = memory.similar(result.question) if memory else []
             if as_json:
                 row = asdict(result)
                 if memory:
                     row["similar"] = [asdict(one) for one in similar]
-                print(json.dumps(row, ensure_ascii=False))
+                print(json.dumps(row))
             else:
                 print(_shown(result, similar, least_probability))
     return 1 if any(result.failed for result in results) else 0

@@ -14,6 +14,7 @@ CHUNK = 500
 """Resamples at a time, so that memory stays small with many questions."""
 POWER = 0.8
 ROUNDING = 1e-9
+FEWEST_EQUAL = 10
 
 Numbers = npt.NDArray[np.float64]
 
@@ -80,7 +81,9 @@ def paired_differences(
     mean, error = means[0], errors[0]
     if count > 1:
         critical = _critical(sums, sizes, mean, level, seed)
-        reach = critical * error
+        # A few pairs that happen to be equal say nothing about how others would differ.
+        unknown = (error == 0) & (count < FEWEST_EQUAL)
+        reach = np.where(unknown, np.inf, critical * error)
     else:
         critical, reach = np.inf, np.full_like(error, np.inf)
     return {

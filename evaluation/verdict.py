@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from evaluation.comparison import Comparison
@@ -32,6 +33,8 @@ def decide(comparison: Comparison, *, margin: float = MARGIN) -> Verdict:
     """The verdict on the policy against the question unchanged, and beside the best operator."""
     gain = comparison.against(UNCHANGED)
     outcome, needed = judge(gain, margin)
+    if needed:  # pairs are meanings, which may have several questions each
+        needed = math.ceil(needed * comparison.questions / gain.groups)
     asked = f"on {comparison.questions} questions it was not trained on"
     measured = f"{gain.mean:+.3f} {interval(gain)}"
     if outcome == HELPS:

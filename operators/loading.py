@@ -13,7 +13,7 @@ from errors import UserError
 from operators.operator import Operator
 
 DEFAULT_FILE = Path(__file__).with_name("default.toml")
-STOP = "stop"
+RESERVED = ("stop", "unchanged")
 KEYS = {
     "name": str,
     "preserves_meaning": bool,
@@ -75,8 +75,10 @@ def _operator(file: Path, number: int, entry: Any) -> Operator:
         if not isinstance(value, KEYS[key]):
             raise refuse(f"'{key}' must be a {KEYS[key].__name__}")
     name = entry.get("name", "")
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name == STOP:
-        raise refuse(f"'name' must be lower case letters, digits and _, and not '{STOP}'")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) or name in RESERVED:
+        raise refuse(
+            f"'name' must be lower case letters, digits and _, and not {' or '.join(RESERVED)}"
+        )
     if ("template" in entry) == ("instruction" in entry):
         raise refuse("give either 'template' or 'instruction'")
     if "template" in entry and "{query}" not in entry["template"]:

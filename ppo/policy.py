@@ -25,7 +25,7 @@ class ActorCritic(nn.Module):
         self.num_actions = num_actions
         # A small last gain makes the first policy nearly uniform.
         self.actor = _mlp(observation_size, hidden_size, num_actions, last_gain=0.01)
-        # A linear critic starts at 0: no hidden layer scales its inputs.
+        # A linear critic starts near 0: no hidden layer scales its inputs.
         self.critic = _mlp(observation_size, hidden_size, 1, last_gain=1.0 if hidden_size else 0.01)
 
     def forward(self, observations: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:

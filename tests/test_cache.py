@@ -22,6 +22,7 @@ from train_query_mutator import main as train
 
 CALL = Call("answer", "m", ({"role": "user", "content": "Why?"},), max_tokens=9)
 FLAGS = ["--num-processes", "4", "--num-steps", "4", "--num-env-steps", "32", "--batch-size", "4"]
+FLAGS += ["--no-eval", "--eval-interval", "0", "--num-questions", "48"]
 
 
 def run(server: SimulatedServer, path: Path, *flags: str) -> dict[str, float]:
@@ -40,7 +41,9 @@ def test_a_second_run_makes_no_call_and_learns_the_same(tmp_path: Path) -> None:
         assert server.stats.generation_calls == 0, "nor a warm-up"
     assert first["model_calls"] > 0
     assert second["model_calls"] == 0
-    assert second["cache_hits"] == first["cache_hits"] + first["model_calls"]
+    # A call that was made ahead in vain is not asked for again.
+    in_vain = first["cache_hits"] + first["model_calls"] - second["cache_hits"]
+    assert 0 <= in_vain <= 8
     logs = [(tmp_path / name / "transitions.jsonl").read_bytes() for name in ("first", "second")]
     assert logs[0] == logs[1]
     weights = [

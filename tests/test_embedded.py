@@ -88,6 +88,7 @@ def test_ctrl_c_in_a_run_leaves_a_checkpoint_and_no_server_behind(tmp_path: Path
     command = [sys.executable, "train_query_mutator.py", "--server", "embedded"]
     command += ["--run-dir", str(tmp_path / "run"), "--num-processes", "2", "--num-steps", "2"]
     command += ["--batch-size", "2", "--num-env-steps", "1000", "--max-tokens-answer", "8"]
+    command += ["--eval-interval", "0"]
     process = subprocess.Popen(
         command,
         stderr=subprocess.PIPE,
@@ -114,6 +115,7 @@ def test_a_policy_is_trained_on_it_and_used(
     run = tmp_path / "run"
     flags = ["--num-processes", "4", "--num-steps", "2", "--num-env-steps", "16"]
     flags += ["--batch-size", "4", "--max-tokens-answer", "16", "--num-questions", "8"]
+    flags += ["--eval-questions", "3", "--eval-sample", "2", "--only-operators", "qa,clean_up"]
     assert main(["--server", "embedded", "--run-dir", str(run), *flags]) == 0
     summary = json.loads((run / "summary.json").read_text())
     assert summary["trained_transitions"] == 16

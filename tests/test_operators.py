@@ -46,7 +46,7 @@ def test_braces_in_a_question_are_left_alone() -> None:
         ('[[operator]]\nname = "a"', "give either 'template' or 'instruction'"),
         ('[[operator]]\nname = "a"\ntemplate = "hi"', "'template' must contain {query}"),
         ('[[operator]]\nname = "Bad Name"\ntemplate = "{query}"', "'name' must be lower case"),
-        ('[[operator]]\nname = "stop"\ntemplate = "{query}"', "not 'stop'"),
+        ('[[operator]]\nname = "stop"\ntemplate = "{query}"', "not stop or unchanged"),
         ('[[operator]]\nname = "qa"\ntemplate = "{query}"', "already an operator 'qa'"),
         ('[[operator]]\nname = "a"\ntemplat = "{query}"', "unknown key 'templat'"),
         ('[[operator]]\nname = "a"\ntemplate = 5', "'template' must be a str"),

@@ -22,8 +22,8 @@ def parse(*argv: str) -> Settings:
 def test_defaults_are_those_of_the_documents() -> None:
     settings = parse()
     assert settings == Settings()
-    assert (settings.num_processes, settings.num_steps, settings.num_env_steps) == (16, 32, 10_000)
-    assert (settings.ppo_epoch, settings.num_mini_batch, settings.batch_size) == (4, 4, "auto")
+    assert (settings.num_processes, settings.num_steps, settings.num_env_steps) == (16, 4, 10_000)
+    assert (settings.ppo_epoch, settings.num_mini_batch, settings.batch_size) == (8, 4, "auto")
     assert settings.use_batching
     assert settings.server == []
 
@@ -59,7 +59,7 @@ def test_no_batching_is_one_call_at_a_time() -> None:
         (["--lr", "nan"], "--lr must be above 0"),
         (["--lr", "inf"], "--lr must be finite"),
         (["--gamma", "1.1"], "--gamma must be at most 1"),
-        (["--num-mini-batch", "600"], "more than the 512 transitions of a rollout"),
+        (["--num-mini-batch", "600"], "more than the 64 transitions of a rollout"),
         (["--num-env-steps", "5"], "less than one step for each of the 16 environments"),
         (["--facts-weight", "0", "--closeness-weight", "0"], "nothing to score"),
         (["--objective", "judge", "--verdict-weight", "0"], "--verdict-weight cannot be 0"),

@@ -214,6 +214,7 @@ def test_a_run_whose_server_is_killed_and_comes_back_ends_as_asked(tmp_path: Pat
         helper = threading.Thread(target=kill_and_restart, args=(dying, done))
         helper.start()
         steps = ["--num-processes", "16", "--num-steps", "32", "--num-env-steps", "1024"]
+        steps += ["--no-eval", "--eval-interval", "0"]
         server = ["--server", steady.url, "--server", dying.url, "--batch-size", "4", "--no-cache"]
         run = tmp_path / "run"
         code = main([*SIMULATED_FLAGS, *server, *steps, "--run-dir", str(run)])

@@ -20,7 +20,7 @@ from training.metrics import known_tag
 from training.run_directory import RunDirectory
 
 SMALL = ["--num-processes", "4", "--num-steps", "4", "--num-env-steps", "48", "--batch-size", "4"]
-SMALL += ["--no-cache", "--no-eval", "--eval-interval", "0"]
+SMALL += ["--no-cache", "--no-eval", "--eval-interval", "0", "--num-questions", "48"]
 
 
 def train(server: SimulatedServer, run: Path, *flags: str) -> int:

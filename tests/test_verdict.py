@@ -26,7 +26,8 @@ def measured(
 ) -> Measured:
     ways = {UNCHANGED: tried(unchanged)}
     ways |= {name: tried(score, name) for name, score in by_operator.items()}
-    return Measured(f"q{number}", "why?", f"meaning {number}", f"c{number % 2}", ways, policy)
+    category = f"c{number % 2}"
+    return Measured(f"q{number}", "why?", f"meaning {number}", category, "", ways, policy)
 
 
 def last(_: Measured, answers: Sequence[Tried]) -> int:
@@ -114,9 +115,10 @@ def test_columns_that_never_differ_have_no_width_and_disturb_no_other() -> None:
     assert math.isfinite(found["other"].critical)
 
 
-def test_one_question_proves_nothing() -> None:
-    found = paired_differences({"gain": [0.5]})["gain"]
-    assert judge(found, 0.02) == (CANNOT_TELL, None)
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_few_equal_questions_prove_nothing(count: int) -> None:
+    found = paired_differences({"gain": [0.5] * count})["gain"]
+    assert judge(found, 0.02)[0] == CANNOT_TELL
 
 
 def difference(low: float, high: float, *, groups: int = 100) -> Difference:

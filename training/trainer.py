@@ -282,7 +282,7 @@ class Trainer:
             return
         window = max(1, self.updates // 10)
         mean = float(np.mean(returns))
-        if len(self.counts.returns_first) < window:
+        if self.counts.update <= window:
             self.counts.returns_first.append(mean)
         self.counts.returns_last = list(deque([*self.counts.returns_last, mean], maxlen=window))
 
