@@ -14,6 +14,8 @@ from evaluation.comparison import Comparison, Way
 from evaluation.statistics import Difference
 from evaluation.verdict import Verdict, interval
 
+FEWEST_SHOWN = 5
+"""With fewer questions an interval is wider than any score could differ."""
 MOST_CATEGORIES = 40
 LONGEST_LABEL = 40
 HEADINGS = ("", "score", "policy ahead by", "target calls", "mutator calls", "seconds")
@@ -97,7 +99,7 @@ def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
     left.axhline(few - 0.5, color="0.8", linewidth=0.8)
     left.set_title("Policy's lead over other ways of asking", fontsize=11)
     _forest(right, gains, ["tab:green"] * len(gains))
-    right.set_title("Gain over the question unchanged, by category", fontsize=11)
+    right.set_title("Gain over unchanged, by category", fontsize=11)
     for axes in (left, right):
         axes.set_xlabel("difference in score, with 95 % intervals")
     figure.suptitle(_wrapped(verdict.sentence), fontsize=11, parse_math=False)
@@ -108,7 +110,7 @@ def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
 
 def _forest(axes: Any, rows: Sequence[tuple[str, Difference]], colours: Sequence[str]) -> None:
     for place, ((_, difference), colour) in enumerate(zip(rows, colours, strict=True)):
-        if math.isfinite(difference.low):
+        if difference.groups >= FEWEST_SHOWN:
             axes.plot([difference.low, difference.high], [place, place], color=colour, linewidth=2)
         axes.plot([difference.mean], [place], "o", color=colour, markersize=5)
     axes.axvline(0, color="0.4", linewidth=1, linestyle="--")
@@ -136,7 +138,7 @@ def _row(way: Way) -> tuple[str, ...]:
 
 
 def _shown(difference: Difference) -> str:
-    if difference.groups < 2:
+    if difference.groups < FEWEST_SHOWN:
         return f"{difference.mean:+.3f}"
     return f"{difference.mean:+.3f} {interval(difference)}"
 
