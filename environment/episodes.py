@@ -126,7 +126,7 @@ class EpisodeView:
 
     An observation is a few dozen numbers that say how a question is put and how it was answered.
     Embeddings are not among them: with some thousand steps to learn from, a policy that sees
-    them learns its training questions by heart (docs/learning.md has the measurements).
+    them learns its training questions by heart.
     """
 
     def __init__(self, num_operators: int, max_rewrites: int) -> None:
