@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 
-from model_client.encoders import packaged_model_path
+from english.words import WH_WORDS, common_words
 from objectives.refusal import opens_as_refusal
 
-WH_WORDS = {"what", "who", "whom", "whose", "which", "when", "where", "why", "how"}
 AUXILIARY = re.compile(r"is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had")
 WORD = re.compile(r"[a-zA-Z]+")
 """Cut at apostrophes: both halves of a contraction are common words."""
@@ -19,7 +17,7 @@ def query_features(query: str) -> list[float]:
     """Length, share of misspelt or rare words, and form of a question, each between 0 and 1."""
     words = WORD.findall(query)
     lower = [word.casefold() for word in words]
-    known = _known_words()
+    known = common_words()
     unknown = [word for word in lower if word not in known]
     first = lower[0] if lower else ""
     letters = [character for character in query if character.isalpha()]
@@ -55,10 +53,3 @@ def answer_features(answer: str, *, cut: bool) -> list[float]:
 
 def _squash(value: float, typical: float) -> float:
     return 1.0 - math.exp(-value / typical)
-
-
-@functools.cache
-def _known_words() -> frozenset[str]:
-    """Common English words: the whole words in the vocabulary of the packaged MiniLM."""
-    vocabulary = (packaged_model_path() / "vocab.txt").read_text(encoding="utf-8").split("\n")
-    return frozenset(word for word in vocabulary if word.isalpha())

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from english import correct_spelling
 from objectives.base import Batch, Term, Weights, cosines
 
 
 def drift_terms(batch: Batch, weights: Weights) -> list[Term]:
-    """The cost of having moved away from the original question, beyond a threshold."""
-    fidelity = cosines(batch.encode(batch.questions), batch.encode(batch.rewritten_questions))
+    """The cost of having moved away from the original question, beyond a threshold.
+
+    The nearer of the question as typed and as it should be spelt counts: the embedding of a
+    misspelt word is far from that of the word, and correcting it is no drift.
+    """
+    rewritten = batch.encode(batch.rewritten_questions)
+    typed = cosines(batch.encode(batch.questions), rewritten)
+    spelt = cosines(batch.encode([correct_spelling(text) for text in batch.questions]), rewritten)
+    fidelity = map(max, typed, spelt)
     return [
         Term(
             max(0.0, (1.0 - cosine) - weights.drift_threshold),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import UserError
+from operators.edits import EDITS
 from operators.operator import Operator
 
 DEFAULT_FILE = Path(__file__).with_name("default.toml")
@@ -19,6 +20,7 @@ KEYS = {
     "preserves_meaning": bool,
     "description": str,
     "template": str,
+    "edits": list,
     "instruction": str,
     "examples": list,
     "ends_with": str,
@@ -79,10 +81,17 @@ def _operator(file: Path, number: int, entry: Any) -> Operator:
         raise refuse(
             f"'name' must be lower case letters, digits and _, and not {' or '.join(RESERVED)}"
         )
-    if ("template" in entry) == ("instruction" in entry):
-        raise refuse("give either 'template' or 'instruction'")
+    without_model = "template" in entry or "edits" in entry
+    if without_model == ("instruction" in entry):
+        raise refuse("give either 'instruction', or 'template', 'edits' or both")
     if "template" in entry and "{query}" not in entry["template"]:
         raise refuse("'template' must contain {query}")
+    edits = entry.get("edits", [])
+    for edit in edits:
+        if edit not in EDITS:
+            raise refuse(f"no edit {edit!r} (known: {', '.join(EDITS)})")
+    if "edits" in entry and not edits:
+        raise refuse("'edits' is empty")
     examples = entry.get("examples", [])
     for example in examples:
         if not (
@@ -91,6 +100,6 @@ def _operator(file: Path, number: int, entry: Any) -> Operator:
             and all(isinstance(text, str) for text in example)
         ):
             raise refuse("each of 'examples' must be [before, after]")
-    if examples and "template" in entry:
+    if examples and without_model:
         raise refuse("'examples' belong to an instruction")
-    return Operator(**{**entry, "examples": tuple(map(tuple, examples))})
+    return Operator(**{**entry, "edits": tuple(edits), "examples": tuple(map(tuple, examples))})

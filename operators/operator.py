@@ -1,10 +1,11 @@
-"""A rewrite: either a template around the question, or an instruction for the mutator model."""
+"""A rewrite: an instruction for the mutator model, or edits and a template that need no model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from model_client.calls import Message
+from operators.edits import apply_edits
 
 REWRITE_REQUEST = "Rewrite this question: "
 MAX_GROWTH = 4
@@ -24,6 +25,8 @@ class Operator:
     description: str = ""
     template: str | None = None
     """Text with `{query}` in it: no model is needed."""
+    edits: tuple[str, ...] = ()
+    """Names of edits (`operators/edits.py`) that change the question without a model."""
     instruction: str | None = None
     """What the mutator model is told to do."""
     examples: tuple[tuple[str, str], ...] = ()
@@ -33,6 +36,10 @@ class Operator:
     @property
     def needs_model(self) -> bool:
         return self.instruction is not None
+
+    def edit(self, query: str) -> str:
+        """The question after the operator's edits; unchanged where it has none."""
+        return apply_edits(query, self.edits) if self.edits else query
 
     def wrap(self, query: str) -> str:
         """The question in the operator's template; unchanged where it has none."""

@@ -1,0 +1,28 @@
+"""Edits of a question that need no model: what `edits` in an operator file can name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from english import correct_spelling, drop_filler, keep_question
+
+Edit = Callable[[str], str]
+
+EDITS: dict[str, Edit] = {
+    "spelling": correct_spelling,
+    "filler": drop_filler,
+    "question": keep_question,
+}
+
+
+def apply_edits(question: str, names: tuple[str, ...]) -> str:
+    """The question after the named edits, in their order, put as a sentence that asks.
+
+    >>> apply_edits("um so wat is the captial of peru", ("filler", "spelling"))
+    'What is the capital of peru?'
+    """
+    edited = question
+    for name in names:
+        edited = EDITS[name](edited)
+    edited = " ".join(edited.split()).rstrip(" ,.;:!?")
+    return f"{edited[:1].upper()}{edited[1:]}?" if edited else question

@@ -1,0 +1,92 @@
+"""Edits without a model: what they repair, and what they must leave alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from data import load_questions
+from english import correct_spelling, drop_filler, keep_question
+from operators.edits import EDITS, apply_edits
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("whats the captial of itally", "what is the capital of italy"),
+        ("wich vegtable do rabits allways eat", "which vegetable do rabbits always eat"),
+        ("how mayn meters", "how many meters"),
+        ("wat does usb stnad for", "what does usb stand for"),
+        ("wat big cat is nown as the king of the jungel", "what big cat is known as the king of the jungle"),
+        ("how do u spell it", "how do you spell it"),
+    ],
+)  # fmt: skip
+def test_misspelt_words_are_corrected(typed: str, meant: str) -> None:
+    assert correct_spelling(typed) == meant
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many Fujitsu FM-7 were sold in Wrocław by Mbappé?",
+        "aisha counts 3, 6, 9 in mumbai",
+        "what is a KERNEL_PANIC in dmesg?",
+        "is the letter r a vowel",
+        "Wie heißt die Hauptstadt von Peru?",
+        "",
+        "🦆 ?? \x00",
+    ],
+)
+def test_names_numbers_and_other_languages_stay(question: str) -> None:
+    assert correct_spelling(question) == question
+
+
+def test_clear_questions_keep_their_words() -> None:
+    clear = [row.question for row in load_questions() if row.columns["style"] == "clear"]
+    changed = [question for question in clear if correct_spelling(question) != question]
+    assert len(clear) > 300
+    assert len(changed) <= len(clear) // 100, changed
+
+
+@pytest.mark.parametrize(
+    ("question", "left"),
+    [
+        ("um ok so like which kind of eclipse is it", "which kind of eclipse is it"),
+        ("How do you know what you know?", "How do you know what you know?"),
+        ("what color is the card, you know, for a foul, thanks", "what color is the card, for a foul"),
+        ("um", "um"),
+        ("so", "so"),
+    ],
+)  # fmt: skip
+def test_filler_is_dropped(question: str, left: str) -> None:
+    assert drop_filler(question) == left
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "a coat costs 160 dollars and is cheaper today, how many dollars do you save",
+        "the planes come and the gorilla falls down, what is the gorilla called",
+        "How is called the cloth from thin threads, which cleans the windows without stripes?",
+        'my friend says "she go to school" every day, what is the correct sentence',
+        "it was muddy on the farm, what is it called",
+        "what",
+    ],
+)
+def test_a_story_that_the_question_may_need_stays(question: str) -> None:
+    assert keep_question(question) == question
+
+
+def test_edits_put_the_question_as_one() -> None:
+    typed = "we had no wifi all day, so um wat is the captial of peru??"
+    assert apply_edits(typed, tuple(EDITS)) == "What is the capital of peru?"
+    assert apply_edits("!!", tuple(EDITS)) == "!!"
+    assert apply_edits("What is 2 + 2?", tuple(EDITS)) == "What is 2 + 2?"
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 200_000, "so um " * 30_000, "what, " * 30_000, "x, " * 30_000]
+)
+def test_long_texts_are_read_once(text: str) -> None:
+    """Patterns that try every split of such texts would not end within the test's time."""
+    for edit in EDITS.values():
+        assert len(edit(text)) <= len(text)
