@@ -8,9 +8,9 @@ import re
 
 from model_client.encoders import packaged_model_path
 from objectives.refusal import opens_as_refusal
+from objectives.words import AUXILIARIES
 
 WH_WORDS = {"what", "who", "whom", "whose", "which", "when", "where", "why", "how"}
-AUXILIARY = re.compile(r"is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had")
 WORD = re.compile(r"[a-zA-Z]+")
 """Cut at apostrophes: both halves of a contraction are common words."""
 
@@ -30,7 +30,7 @@ def query_features(query: str) -> list[float]:
         float(bool(unknown)),
         float(query.rstrip().endswith("?")),
         float(first in WH_WORDS),
-        float(bool(AUXILIARY.fullmatch(first))),
+        float(first in AUXILIARIES),
         float(any(word in WH_WORDS for word in lower[1:])),
         float(any(character.isdigit() for character in query)),
         float(query[:1].isupper()),

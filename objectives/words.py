@@ -1,4 +1,4 @@
-"""The sentences of a text, and its words that carry meaning."""
+"""The sentences of a text, its words that carry meaning, and how a question begins."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ _FUNCTION_WORDS = frozenset(
         "wondering would you your"
     )
 )
-
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+AUXILIARIES = frozenset(
+    _WORD.findall("is are was were am do does did can could will would should has have had")
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
+_AUXILIARY_FIRST = re.compile(rf"\W*(?:{'|'.join(AUXILIARIES)})\b", re.IGNORECASE)
 
 
 def sentences(text: str) -> list[str]:
@@ -27,6 +29,15 @@ def sentences(text: str) -> list[str]:
     ['It is Lima.', 'Lima lies', 'on the coast.']
     """
     return [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
+
+
+def asks_yes_or_no(question: str) -> bool:
+    """Whether a question begins as one that yes or no would answer.
+
+    >>> asks_yes_or_no("Is a whale a fish?"), asks_yes_or_no("What is a fish?")
+    (True, False)
+    """
+    return bool(_AUXILIARY_FIRST.match(question))
 
 
 def content_words(text: str) -> set[str]:
