@@ -154,6 +154,7 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "mutate_query.py",
         "evaluate_query_mutator.py",
         "benchmark_batching.py",
+        "benchmarks/learning/__main__.py",
         "servers/embedded.py",
         "servers/simulated/__main__.py",
     ):
