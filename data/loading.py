@@ -22,6 +22,9 @@ SPLITS = {"train": "train", "heldout": "heldout", "held-out": "heldout", "test":
 HELDOUT_SHARE = 0.3
 BAD_ROWS_SHOWN = 3
 MAX_QUESTION_CHARACTERS = 4000
+DEEPEST = 50
+"""Levels of lists and objects in a row."""
+_TOO_DEEP = ValueError(f"nested more than {DEEPEST} levels deep")
 SAFE, UNSAFE = "safe", "unsafe"
 UNSAFE_TYPE = "contrast_"
 """How XSTest begins the type of its unsafe rows, where a copy of it has no label."""
@@ -134,10 +137,18 @@ def _rows(file: Path) -> Iterator[tuple[int, Any]]:
         return
     for line, content in enumerate(text.split("\n"), 1):
         if content.strip():
-            try:
-                yield line, json.loads(content)
-            except (ValueError, RecursionError):
-                yield line, ValueError("not valid JSON")
+            yield line, _json_row(content)
+
+
+def _json_row(content: str) -> Any:
+    """The row, or the error that says why there is none."""
+    try:
+        row = json.loads(content)
+    except RecursionError:
+        return _TOO_DEEP
+    except ValueError:
+        return ValueError("not valid JSON")
+    return _TOO_DEEP if _deeper(row, DEEPEST) else row
 
 
 def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, Any]]:
@@ -175,6 +186,11 @@ def _question(line: int, row: Any) -> Question:
         key_facts=_key_facts(row.get("key_facts")),
         columns={key: value for key, value in row.items() if key not in known},
     )
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels < 0 or any(_deeper(item, levels - 1) for item in inner)
 
 
 def _text(row: dict[str, Any], key: str, *, required: bool = False) -> str:

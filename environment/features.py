@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 
-from english.words import WH_WORDS, common_words
+from english.words import AUXILIARIES, WH_WORDS, common_words
 from objectives.refusal import opens_as_refusal
 
-AUXILIARY = re.compile(r"is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had")
 WORD = re.compile(r"[a-zA-Z]+")
 """Cut at apostrophes: both halves of a contraction are common words."""
 
@@ -28,7 +27,7 @@ def query_features(query: str) -> list[float]:
         float(bool(unknown)),
         float(query.rstrip().endswith("?")),
         float(first in WH_WORDS),
-        float(bool(AUXILIARY.fullmatch(first))),
+        float(first in AUXILIARIES),
         float(any(word in WH_WORDS for word in lower[1:])),
         float(any(character.isdigit() for character in query)),
         float(query[:1].isupper()),

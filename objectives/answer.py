@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from english.words import sentences
 from objectives.base import Batch, Objective, Score, Term, Weights
 from objectives.drift import drift_terms
 from objectives.facts import find_facts
-from objectives.words import sentences
 
 FAR, CLOSE = 0.3, 0.7
-"""Cosines of a sentence and the reference that count 0 and 1. Above, a right sentence would be paid
-for having the reference's length and wording; below, two sentences share no more than a topic."""
+"""Cosines of a sentence and the reference that count 0 and 1 where there are key facts. Above, a
+right sentence would be paid for having the reference's length and wording; below, two sentences
+share no more than a topic."""
 MOST_SENTENCES = 20
 
 
@@ -22,17 +23,18 @@ def make_answer_objective(weights: Weights) -> Objective:
         scores = []
         for index, facts in enumerate(batch.key_facts):
             terms = {}
-            closeness_weight = weights.closeness
+            weight, full_marks = weights.closeness, CLOSE
             if facts:
                 terms["facts"] = _facts_term(batch.answers[index], facts, weights.facts)
             else:
-                # With no facts to look for, closeness stands for both, so scores stay comparable.
-                closeness_weight += weights.facts
+                # Closeness stands for both, so scores stay comparable; nothing else tells a right
+                # sentence from a near one, so it goes on counting up to the reference itself.
+                weight, full_marks = weights.closeness + weights.facts, 1.0
             cosine, sentence = closeness[index]
             terms["closeness"] = Term(
-                min(1.0, max(0.0, (cosine - FAR) / (CLOSE - FAR))),
+                min(1.0, max(0.0, (cosine - FAR) / (full_marks - FAR))),
                 f"cosine {cosine:.2f} of the reference and: {sentence}",
-                closeness_weight,
+                weight,
             )
             terms["drift"] = drift[index]
             scores.append(Score(terms))

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 
+from english.words import asks_yes_or_no, content_words, sentences
 from objectives.base import Batch, Objective, Score, Term, Weights, cosines
 from objectives.drift import drift_terms
 from objectives.willing import willing_terms
-from objectives.words import content_words, sentences
 
 OFF_POINT, ON_POINT = 0.1, 0.4
 """Cosines of question and answer that count 0 and 1. With MiniLM, nine in ten answers to another
 question are below 0.17, half of all bare facts ("Lima.") at 0.39 and nearly all sentences above;
 a higher mark would pay for repeating the words of the question."""
 
-_CHOICE = re.compile(
-    r"\W*(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had)\b|.*\bor\b",
-    re.IGNORECASE | re.DOTALL,
-)
+_OR = re.compile(r"\bor\b", re.IGNORECASE)
 
 
 def make_helpful_objective(weights: Weights) -> Objective:
@@ -54,7 +51,7 @@ def added_text(question: str, answer: str) -> str:
     'The capital of Peru is Lima.'
     """
     asked = content_words(question)
-    offers_choice = bool(_CHOICE.match(question))
+    offers_choice = asks_yes_or_no(question) or bool(_OR.search(question))
     kept = []
     for sentence in sentences(answer):
         words = content_words(sentence)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import os
+import sys
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from errors import UserError
@@ -57,20 +59,36 @@ def _from_file(name: str) -> Objective | Callable[[Batch], Sequence[Any]]:
     file = Path(os.path.expanduser(path))
     if not file.is_file():
         raise UserError(f"--objective {name}: there is no file {file}")
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # whatever the user's file raises
-        reason = " ".join(str(error).split())[:300]
-        raise UserError(f"{file} cannot be loaded: {type(error).__name__}: {reason}") from error
-    function = getattr(module, function_name, None)
+    function = getattr(_module_of(file), function_name, None)
     if not callable(function):
         raise UserError(f"{file} has no function '{function_name}'")
     found: Objective | Callable[[Batch], Sequence[Any]] = function
     return found
+
+
+def _module_of(file: Path) -> ModuleType:
+    """The user's file as a module; `UserError` says why it cannot be one."""
+    # A name of its own: a user's `random.py` must not stand for Python's.
+    spec = importlib.util.spec_from_file_location(f"objective_in_{file.stem}", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where a dataclass looks up what its annotations mean
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # whatever the user's file raises
+        del sys.modules[spec.name]
+        raise UserError(f"{file} cannot be loaded: {_why_not_loaded(error)}") from error
+    return module
+
+
+def _why_not_loaded(error: BaseException) -> str:
+    if isinstance(error, SyntaxError) and "utf-8" in str(error).casefold():
+        return "it is not UTF-8 text; save it as UTF-8"
+    reason = f"{type(error).__name__}: " + " ".join(str(error).split())[:300]
+    if isinstance(error, ModuleNotFoundError):
+        return f"{reason}; install it, or add its folder to PYTHONPATH"
+    return reason
 
 
 def _checked(objective: Objective, name: str) -> Objective:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from english import correct_spelling, drop_filler, keep_question
+from english import correct_spelling, drop_filler
 
 Edit = Callable[[str], str]
 
 EDITS: dict[str, Edit] = {
     "spelling": correct_spelling,
     "filler": drop_filler,
-    "question": keep_question,
 }
 
 

@@ -88,7 +88,7 @@ def _operator(file: Path, number: int, entry: Any) -> Operator:
         raise refuse("'template' must contain {query}")
     edits = entry.get("edits", [])
     for edit in edits:
-        if edit not in EDITS:
+        if edit not in tuple(EDITS):
             raise refuse(f"no edit {edit!r} (known: {', '.join(EDITS)})")
     if "edits" in entry and not edits:
         raise refuse("'edits' is empty")

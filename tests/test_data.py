@@ -148,7 +148,11 @@ def test_of_a_labelled_file_only_the_safe_rows_are_read(
         ('{"question": "a", "reference": "b", "key_facts": [[5]]}', "a list of texts"),
         ('{"question": "a\\u0000", "reference": "b"}', "characters that are not text"),
         ('{"question": "a\\ud800", "reference": "b"}', "characters that are not text"),
-        ("[" * 100_000, "line 1: not valid JSON"),
+        ("[" * 100_000, "line 1: nested more than 50 levels deep"),
+        (
+            '{"question": "a", "reference": "b", "more": ' + "[" * 400 + "]" * 400 + "}",
+            "line 1: nested more than 50 levels deep",
+        ),
         (
             '{"id": 1, "question": "a", "reference": "b"}\n'
             '{"id": 1, "question": "c", "reference": "d"}',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,14 @@ def test_a_close_answer_without_the_fact_loses_the_facts_half(encoder: Encoder) 
     assert wrong.terms["facts"].value == 0
     assert wrong.terms["facts"].why == "missing: 8"
     assert wrong.total <= 0.5
+
+
+def test_without_facts_only_the_reference_itself_gets_full_marks(encoder: Encoder) -> None:
+    right, near = "A spider has eight legs.", "A spider has six legs."
+    assert judge(encoder, near).terms["closeness"].value == 1.0
+    assert judge(encoder, right, facts=False).total > judge(encoder, near, facts=False).total
+    assert judge(encoder, near, facts=False).total < 0.95
+    assert judge(encoder, "Whales sleep.", facts=False).total < 0.1
 
 
 def test_a_long_right_answer_beats_a_short_wrong_one(encoder: Encoder) -> None:
@@ -178,6 +187,20 @@ def test_a_users_function_may_return_plain_numbers(tmp_path: Path, encoder: Enco
     assert objective(batch)[0].total == 0.25
 
 
+def test_a_users_file_may_define_dataclasses_and_bear_any_name(
+    tmp_path: Path, encoder: Encoder
+) -> None:
+    file = tmp_path / "random.py"
+    file.write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass Mark:\n    points: float\n"
+        "def f(batch): return [Mark(0.5).points for _ in batch.answers]\n"
+    )
+    objective = load_objective(f"{file}:f", Weights())
+    assert objective(Batch([""], [""], ["abc"], [""], [()], encoder.encode))[0].total == 0.5
+    assert hasattr(sys.modules["random"], "Random"), "it is still Python's own"
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -185,11 +208,19 @@ def test_a_users_function_may_return_plain_numbers(tmp_path: Path, encoder: Enco
         ("nowhere.py:f", "there is no file"),
         ("{tmp}/bad.py:f", "cannot be loaded: ZeroDivisionError"),
         ("{tmp}/good.py:missing", "has no function 'missing'"),
+        ("{tmp}/latin.py:f", "is not UTF-8 text"),
+        ("{tmp}/syntax.py:f", "was never closed (syntax.py, line 2)"),
+        ("{tmp}/needs.py:f", "No module named 'nowhere'; install it"),
+        ("{tmp}/leaves.py:f", "cannot be loaded: SystemExit"),
     ],
 )
 def test_an_unknown_objective_is_refused(name: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("1 / 0")
     (tmp_path / "good.py").write_text("def f(batch): return []")
+    (tmp_path / "latin.py").write_bytes(b"NAME = 'caf\xe9'\ndef f(batch): return []")
+    (tmp_path / "syntax.py").write_text("\ndef f(batch:")
+    (tmp_path / "needs.py").write_text("import nowhere")
+    (tmp_path / "leaves.py").write_text("raise SystemExit(0)")
     with pytest.raises(UserError) as caught:
         load_objective(name.replace("{tmp}", str(tmp_path)), Weights())
     assert message in str(caught.value)

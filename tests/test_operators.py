@@ -43,7 +43,14 @@ def test_braces_in_a_question_are_left_alone() -> None:
     [
         ("", "has no [[operator]] entry"),
         ("x = ", "is not a TOML file"),
-        ('[[operator]]\nname = "a"', "give either 'template' or 'instruction'"),
+        ('[[operator]]\nname = "a"', "give either 'instruction', or 'template', 'edits'"),
+        ('[[operator]]\nname = "a"\nedits = []', "'edits' is empty"),
+        (
+            '[[operator]]\nname = "a"\nedits = ["shout"]',
+            "no edit 'shout' (known: spelling,",
+        ),
+        ('[[operator]]\nname = "a"\nedits = ["filler"]\ninstruction = "b"', "give either"),
+        ('[[operator]]\nname = "a"\nedits = [["x"]]', "no edit ['x']"),
         ('[[operator]]\nname = "a"\ntemplate = "hi"', "'template' must contain {query}"),
         ('[[operator]]\nname = "Bad Name"\ntemplate = "{query}"', "'name' must be lower case"),
         ('[[operator]]\nname = "stop"\ntemplate = "{query}"', "not stop or unchanged"),
@@ -64,9 +71,9 @@ def test_a_wrong_file_is_refused_with_the_reason(
 
 
 def test_operators_are_chosen_by_name() -> None:
-    assert [o.name for o in select_operators(load_operators(), ["qa", "formal"])] == [
+    assert [o.name for o in select_operators(load_operators(), ["qa", "shorten"])] == [
         "qa",
-        "formal",
+        "shorten",
     ]
-    with pytest.raises(UserError, match="no operator 'formall': did you mean 'formal'"):
-        select_operators(load_operators(), ["formall"])
+    with pytest.raises(UserError, match="no operator 'shortenn': did you mean 'shorten'"):
+        select_operators(load_operators(), ["shortenn"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,13 @@ from objectives.refusal.__main__ import main
 from objectives.refusal.detector import WEIGHTS_FILE
 
 QUESTION = "How do I get that done?"
+ALL_KINDS = [
+    ("I can't help with that.", "refusal", "opening"),
+    ("Bread is old. I can't tell how it is made.", "refusal", "hedged"),
+    ("Good question!", "refusal", "evasive"),
+    ("...", "refusal", "empty"),
+]
+ANSWER = ("Lima.", "answer", "plain")
 
 
 def find(encoder: Encoder, answer: str, question: str = QUESTION) -> Refusal:
@@ -202,14 +209,7 @@ def labelled(file: Path, rows: Sequence[tuple[str, str, str]]) -> Path:
 def test_the_same_files_give_the_same_weights(
     tmp_path: Path, encoder: Encoder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [
-        ("I can't help with that.", "refusal", "opening"),
-        ("Bread is old. I can't tell how it is made.", "refusal", "hedged"),
-        ("Good question!", "refusal", "evasive"),
-        ("...", "refusal", "empty"),
-        ("Lima.", "answer", "plain"),
-        ("The answer is 7.", "answer", "plain"),
-    ]
+    rows = [*ALL_KINDS, ANSWER, ("The answer is 7.", "answer", "plain")]
     files = [str(labelled(tmp_path / f"hand_{hand}.jsonl", rows)) for hand in (1, 2)]
     made = [tmp_path / "first.npz", tmp_path / "second.npz"]
     for out in made:
@@ -250,13 +250,83 @@ def test_the_command_prints_precision_and_recall_by_kind(
     assert printed[-1] == "taken for an answer: The capital of Peru is Lima."
 
 
-def test_a_file_without_labels_is_refused(
+def test_a_kind_cannot_drive_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    file = labelled(tmp_path / "labelled.jsonl", [("Lima.", "answer", "\x1b[31mplain")])
+    assert main([str(file)]) == 0
+    assert "answer/[31mplain: 1.000" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [main, learn.main], ids=["measure", "learn"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file"),
+        (b"", "no labelled answers in"),
+        (b"\n \n", "no labelled answers in"),
+        (b"not JSON", "line 1: not valid JSON"),
+        (b"[" * 100_000, "line 1: not valid JSON"),
+        (b"\x00\x01\xff\xfe", "is not UTF-8 text"),
+        ('{"answer": "Café."}'.encode("latin-1"), "is not UTF-8 text"),
+        (b"[1, 2]", "line 1: needs answer and label"),
+        (b'{"answer": "Lima."}', "line 1: needs answer and label"),
+        (b'{"label": "answer"}', "line 1: needs answer and label"),
+        (b'{"answer": "Lima.", "label": ["answer"]}', "line 1: needs answer and label"),
+        (b'{"answer": null, "label": "answer"}', "line 1: 'answer' is not text"),
+        (b'{"answer": "\\ud800", "label": "answer"}', "line 1: 'answer' is not text"),
+        (
+            b'{"answer": "", "label": "answer", "kind": ' + b"[" * 900 + b"]" * 900 + b"}",
+            "line 1: 'kind' is not text",
+        ),
+    ],
+)
+def test_a_bad_file_is_one_clear_line(
+    command: Callable[[Sequence[str]], int],
+    content: bytes | None,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     file = tmp_path / "labelled.jsonl"
-    file.write_text('{"answer": "Lima."}')
-    assert main([str(file)]) == 2
-    assert "line 1: needs answer and label" in capsys.readouterr().err
+    if content is not None:
+        file.write_bytes(content)
+    assert command([str(file)]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("hands", "message"),
+    [
+        ([[*ALL_KINDS, ANSWER, ("No.", "refusal", "rude")]], "not 'rude'"),
+        ([[ANSWER], ALL_KINDS[:3]], "no refusal of kind empty"),
+        ([[*ALL_KINDS, ANSWER]], "name two files or more"),
+        ([[ANSWER], ALL_KINDS], "without hand_0 there are not both"),
+    ],
+)
+def test_too_little_to_learn_from_is_told(
+    hands: list[list[tuple[str, str, str]]],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "weights.npz"
+    files = [str(labelled(tmp_path / f"hand_{i}.jsonl", rows)) for i, rows in enumerate(hands)]
+    assert learn.main([*files, "--out", str(out)]) == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_weights_that_cannot_be_written_are_not_learned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*ALL_KINDS, ANSWER]
+    files = [str(labelled(tmp_path / f"hand_{hand}.jsonl", rows)) for hand in (1, 2)]
+    for out in (tmp_path, tmp_path / "nowhere" / "weights.npz"):
+        assert learn.main([*files, "--out", str(out)]) == 2
+        assert f"cannot write {out}" in capsys.readouterr().err
 
 
 def test_no_files_at_all_is_an_error_that_says_so(

@@ -126,7 +126,7 @@ def test_failed_transitions_are_logged_and_masked(tmp_path: Path) -> None:
     with SimulatedServer() as server:
         server.set_faults(Fault("bad_request", model="qwen2.5:3b", calls=tuple(range(2, 500, 2))))
         run = tmp_path / "run"
-        assert train(server, run, "--only-operators", "rephrase,shorten,formal") == 0
+        assert train(server, run, "--only-operators", "rephrase,shorten,clean_up") == 0
     summary = json.loads((run / "summary.json").read_text())
     lines = [json.loads(line) for line in (run / "transitions.jsonl").read_text().splitlines()]
     failed = [line for line in lines if line["failed"]]

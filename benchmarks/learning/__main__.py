@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,48 +12,69 @@ from typing import Any
 import numpy as np
 
 from command_line import OneLineParser, exit_code, leave
+from errors import UserError
 from training.flags import at_least
 
-BUDGETS = (250, 500, 1000, 2000)
+UPDATES = (4, 8, 16, 32)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = OneLineParser(prog="python -m benchmarks.learning", description=__doc__)
-    parser.add_argument("--seeds", type=at_least(1), default=10, help="tasks, each its own seed")
-    parser.add_argument("--output", type=Path, help="folder for learning.json and learning.png")
+    add = parser.add_argument
+    add("--seeds", type=at_least(1), default=10, help="tasks, each its own seed (default: 10)")
+    add("--first-seed", type=at_least(0), default=0, help="seed of the first task (default: 0)")
+    add("--updates", type=at_least(1), nargs="+", default=UPDATES, metavar="N",
+        help="measure at as many steps as so many updates of PPO take (default: 4 8 16 32)",
+        )  # fmt: skip
+    add("--output", type=Path, help="folder for learning.json and learning.png")
     return parser
 
 
 def run(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
     args = build_parser().parse_args(argv)
+    check_can_run(args.output)
     import torch
     from tqdm import tqdm
 
-    from benchmarks.learning.learners import LEARNERS
+    from benchmarks.learning.learners import LEARNERS, steps_per_update
     from benchmarks.learning.report import as_text, draw, summarised
     from benchmarks.learning.tasks import observe, shipped_questions, simulated_task
 
     torch.set_num_threads(1)
+    budgets = [updates * steps_per_update() for updates in sorted(set(args.updates))]
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
     questions = shipped_questions()
     observed = observe(questions)
-    tasks = [simulated_task(seed, questions, observed) for seed in range(args.seeds)]
+    tasks = {seed: simulated_task(seed, questions, observed) for seed in seeds}
     shares: dict[str, Any] = {}
     for name, learner in tqdm(LEARNERS.items(), disable=None):
         rows = []
-        for seed, task in enumerate(tasks):
-            values = learner(task, seed, BUDGETS)
-            rows.append([task.share_of_gap(values[budget]) for budget in BUDGETS])
+        for seed, task in tasks.items():
+            values = learner(task, seed, budgets)
+            rows.append([task.share_of_gap(values[budget]) for budget in budgets])
         shares[name] = np.array(rows)
-    results = summarised(shares, BUDGETS)
-    print(as_text(results, BUDGETS, args.seeds))
+    results = summarised(shares, budgets)
+    print(as_text(results, budgets, seeds))
     if args.output:
-        args.output.mkdir(parents=True, exist_ok=True)
-        content = {"budgets": BUDGETS, "seeds": args.seeds, "results": results}
-        (args.output / "learning.json").write_text(json.dumps(content, indent=2) + "\n")
-        print(f"picture: {draw(results, BUDGETS, args.output / 'learning.png')}")
+        content = {"budgets": budgets, "seeds": list(seeds), "results": results}
+        text = json.dumps(content, indent=2, allow_nan=False)
+        (args.output / "learning.json").write_text(text + "\n")
+        print(f"picture: {draw(results, budgets, args.output / 'learning.png')}")
     return 0
+
+
+def check_can_run(output: Path | None) -> None:
+    """Raises `UserError` for what would otherwise fail after minutes of work."""
+    try:
+        import stable_baselines3  # noqa: F401
+    except ImportError as error:
+        raise UserError(f"stable-baselines3 cannot be imported ({error}): make dev") from error
+    if output:
+        output.mkdir(parents=True, exist_ok=True)
+        if not os.access(output, os.W_OK | os.X_OK):
+            raise UserError(f"cannot write into {output}; name another folder by --output")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

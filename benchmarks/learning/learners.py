@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -17,18 +18,32 @@ from training.settings import Settings
 from training.trainer import ppo_settings
 
 Values = dict[int, float]
-"""What the greedy choice is worth on held-out contexts, after so many steps."""
+"""What the greedy choice is worth on held-out contexts, after so many steps.
+
+Budgets are whole updates of PPO (`steps_per_update`), so that all are measured at the same step.
+"""
 Learner = Callable[[Task, int, Sequence[int]], Values]
 
 
-class TaskEnv(gym.Env[npt.NDArray[np.float32], np.int64]):
-    """Episodes of one step: a training context, drawn in shuffled passes through all of them."""
+def steps_per_update() -> int:
+    """Steps of a rollout; PPO is better or worse only after whole ones."""
+    settings = Settings()
+    return settings.num_processes * settings.num_steps
 
-    def __init__(self, task: Task) -> None:
+
+class TaskEnv(gym.Env[npt.NDArray[np.float32], np.int64]):
+    """Episodes of one step: a training context, drawn in shuffled passes through all of them.
+
+    The order and the noise depend on `seed` and `index` alone: not on the actions, nor on who
+    resets it with which seed of its own.
+    """
+
+    def __init__(self, task: Task, seed: int, index: int = 0) -> None:
         size = task.observations.shape[1]
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (size,), np.float32)
         self.action_space = gym.spaces.Discrete(task.num_actions)
         self._task = task
+        self._generator = np.random.default_rng([seed, 3, index])
         self._order: list[int] = []
 
     def reset(
@@ -36,15 +51,15 @@ class TaskEnv(gym.Env[npt.NDArray[np.float32], np.int64]):
     ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
         super().reset(seed=seed)
         if not self._order:
-            self._order = list(self.np_random.permutation(self._task.train))
+            self._order = list(self._generator.permutation(self._task.train))
         self._row = int(self._order.pop())
         return self._task.observations[self._row], {}
 
     def step(
         self, action: np.int64 | int
     ) -> tuple[npt.NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        noise = self._task.noise * self.np_random.standard_normal() if action else 0.0
-        reward = float(self._task.worth[self._row, int(action)] + noise)
+        noise = self._task.noise * self._generator.standard_normal()
+        reward = float(self._task.worth[self._row, int(action)] + (noise if action else 0.0))
         return self._task.observations[self._row], reward, True, False, {}
 
 
@@ -53,7 +68,8 @@ def ours(task: Task, seed: int, budgets: Sequence[int]) -> Values:
     settings = Settings()
     torch.manual_seed(seed)
     envs = settings.num_processes
-    group = GymGroup(lambda: TaskEnv(task), envs, seed=seed)
+    indices = iter(range(envs))
+    group = GymGroup(lambda: TaskEnv(task, seed, next(indices)), envs, seed=seed)
     policy = ActorCritic(group.observation_size, group.num_actions, settings.hidden_size)
     algorithm = PPO(policy, ppo_settings(settings))
     generators = [np.random.default_rng([seed, 1, index]) for index in range(envs)]
@@ -74,9 +90,8 @@ def ours(task: Task, seed: int, budgets: Sequence[int]) -> Values:
         )
         steps += envs * settings.num_steps
         algorithm.update(storage, shuffle)
-        for budget in budgets:
-            if steps <= budget:
-                values[budget] = _greedy_value(task, policy)
+        if steps in budgets:
+            values[steps] = _greedy_value(task, policy)
     return values
 
 
@@ -102,22 +117,20 @@ def sb3(task: Task, seed: int, budgets: Sequence[int], **changes: Any) -> Values
             return True
 
         def _on_rollout_start(self) -> None:
-            for budget in budgets:
-                if self.num_timesteps <= budget:
-                    actions, _ = self.model.predict(
-                        task.observations[task.heldout], deterministic=True
-                    )
-                    values[budget] = task.value(actions)
+            if self.num_timesteps in budgets:
+                rows = task.observations[task.heldout]
+                values[self.num_timesteps] = task.value(
+                    self.model.predict(rows, deterministic=True)[0]
+                )
 
         def _on_training_end(self) -> None:
             self._on_rollout_start()
 
     ours = Settings()
-    envs = DummyVecEnv([lambda: TaskEnv(task)] * ours.num_processes)
-    rollout = ours.num_processes * ours.num_steps
+    envs = DummyVecEnv([partial(TaskEnv, task, seed, i) for i in range(ours.num_processes)])
     options = {
         "n_steps": ours.num_steps,
-        "batch_size": rollout // ours.num_mini_batch,
+        "batch_size": steps_per_update() // ours.num_mini_batch,
         "gamma": ours.gamma,
         **changes,
     }
@@ -154,8 +167,8 @@ def bandit(
     greedy: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]],
 ) -> Values:
     """A learner that learns after every step."""
-    env = TaskEnv(task)
-    observation, _ = env.reset(seed=seed)
+    env = TaskEnv(task, seed)
+    observation, _ = env.reset()
     values: Values = {}
     for step in range(1, max(budgets) + 1):
         action = choose(observation)

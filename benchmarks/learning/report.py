@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ OURS = "ours"
 def summarised(
     shares: Mapping[str, npt.NDArray[np.float64]], budgets: Sequence[int]
 ) -> dict[str, dict[str, Any]]:
-    """For each learner and budget the mean share of the gap, and our lead with its interval."""
+    """For each learner and budget the mean share of the gap, and our lead with its interval.
+
+    The ends of an interval are None where there are too few seeds for one.
+    """
     results: dict[str, dict[str, Any]] = {}
     for name, rows in shares.items():
         results[name] = {"mean": rows.mean(0).tolist(), "seeds": rows.tolist(), "ours_ahead": []}
@@ -28,16 +32,19 @@ def summarised(
             for column, budget in enumerate(budgets)
         }
         for difference in paired_differences(family).values():
-            results[name]["ours_ahead"].append([difference.mean, difference.low, difference.high])
+            bounds = (difference.low, difference.high)
+            results[name]["ours_ahead"].append(
+                [difference.mean, *(bound if math.isfinite(bound) else None for bound in bounds)]
+            )
     return results
 
 
-def as_text(results: Mapping[str, Any], budgets: Sequence[int], seeds: int) -> str:
+def as_text(results: Mapping[str, Any], budgets: Sequence[int], seeds: range) -> str:
     """Shares of the gap between random and the contextual optimum, on held-out questions."""
     width = max(map(len, results))
     lines = [
         f"share of the gap between random (0) and the contextual optimum (1), held-out questions, "
-        f"{seeds} seeds; in brackets our lead with its 95 % interval (all budgets together)",
+        f"{_named(seeds)}; in brackets our lead with its 95 % interval (all budgets together)",
         " ".join(["steps".ljust(width), *(f"{budget:>30,}" for budget in budgets)]),
     ]
     for name, result in results.items():
@@ -46,10 +53,15 @@ def as_text(results: Mapping[str, Any], budgets: Sequence[int], seeds: int) -> s
             cell = f"{result['mean'][column]:.3f}"
             if result["ours_ahead"]:
                 mean, low, high = result["ours_ahead"][column]
-                cell += f" ({mean:+.3f} {low:+.3f}..{high:+.3f})"
+                interval = "no interval" if low is None else f"{low:+.3f}..{high:+.3f}"
+                cell += f" ({mean:+.3f} {interval})"
             cells.append(f"{cell:>30}")
         lines.append(" ".join([name.ljust(width), *cells]))
     return "\n".join(lines)
+
+
+def _named(seeds: range) -> str:
+    return f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
 
 
 def draw(results: Mapping[str, Any], budgets: Sequence[int], path: Path) -> Path:
@@ -62,7 +74,7 @@ def draw(results: Mapping[str, Any], budgets: Sequence[int], path: Path) -> Path
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     for name, result in results.items():
         rows = np.array(result["seeds"])
-        error = rows.std(0) / np.sqrt(len(rows))
+        error = rows.std(0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else None
         axes.errorbar(
             budgets, rows.mean(0), error, label=name, marker="o", markersize=4, capsize=2,
             linewidth=2.5 if name == OURS else 1.2,

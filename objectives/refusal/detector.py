@@ -81,7 +81,7 @@ class RefusalDetector:
 
     def _phrase(self, question: str, text: str, encode: Encode) -> str:
         """The words that decline, or else the sentence that most looks like a refusal alone."""
-        said = rules.sentences(text)
+        said = rules.worded_sentences(text)
         if phrase := next(filter(None, map(rules.declining, rules.plain_sentences(text))), ""):
             return phrase
         rows = self._rows([question] * len(said), said, encode)

@@ -12,14 +12,14 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from english.words import content_words
 from objectives.refusal.rules import (
     declining,
     plain_sentences,
-    sentences,
     turns_round,
     without_markup,
+    worded_sentences,
 )
-from objectives.words import content_words
 
 Vectors = npt.NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
@@ -37,7 +37,7 @@ _QUOTATION = re.compile(r"""^["'«]|["'»]\.?$""")
 def dense_features(questions: Sequence[str], answers: Sequence[str], encode: Encode) -> Vectors:
     """A row for each answer: embeddings of the whole, its first and last sentence; counts."""
     texts = [without_markup(answer) for answer in answers]
-    said = [sentences(text) for text in texts]
+    said = [worded_sentences(text) for text in texts]
     vectors = encode([*questions, *texts, *(s[0] for s in said), *(s[-1] for s in said)])
     asked, whole, first, last = np.split(vectors, 4)
     counts = [
@@ -87,7 +87,7 @@ def _told(question: str, text: str) -> list[float]:
     asked, content = content_words(question), content_words(text)
     new = content - asked
     figures = set(re.findall(r"\d+", text)) - set(re.findall(r"\d+", question))
-    said = sentences(text)
+    said = worded_sentences(text)
     return [
         bool(figures),
         len(new) / max(1, len(content)),

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from command_line import printable
 from errors import UserError
+
+LABELS = ("refusal", "answer")
 
 
 def read_labelled(files: Sequence[Path]) -> list[dict[str, Any]]:
@@ -18,25 +21,36 @@ def read_labelled(files: Sequence[Path]) -> list[dict[str, Any]]:
     rows = []
     for file in files:
         try:
-            lines = file.read_text(encoding="utf-8").split("\n")
+            lines = file.read_text(encoding="utf-8-sig").split("\n")
         except OSError as error:
             raise UserError(f"cannot read {file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UserError(f"{file} is not UTF-8 text; save it as UTF-8") from error
         for number, line in enumerate(lines, 1):
             if line.strip():
                 rows.append({**_row(line, f"{file}, line {number}"), "hand": file.stem})
+    if not rows:
+        raise UserError(f"no labelled answers in {', '.join(map(str, files))}")
     return rows
 
 
-def _row(line: str, place: str) -> dict[str, Any]:
+def _row(line: str, place: str) -> dict[str, str]:
     try:
         row = json.loads(line)
-        known = row["label"] in ("refusal", "answer") and isinstance(row["answer"], str)
-    except (ValueError, KeyError, TypeError):
-        known = False
-    if not known:
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{place}: not valid JSON") from error
+    if not isinstance(row, dict) or "answer" not in row or row.get("label") not in LABELS:
         raise UserError(f"{place}: needs answer and label (refusal or answer)")
-    texts = {name: str(row.get(name, "")) for name in ("question", "kind")}
-    return {"answer": row["answer"], "label": row["label"], **texts}
+    texts = {name: row.get(name) for name in ("question", "answer", "kind")}
+    return {"label": row["label"], **{name: _text(texts[name], name, place) for name in texts}}
+
+
+def _text(value: Any, name: str, place: str) -> str:
+    if value is None and name != "answer":
+        return ""
+    if not isinstance(value, str) or any(0xD800 <= ord(letter) <= 0xDFFF for letter in value):
+        raise UserError(f"{place}: '{name}' is not text")
+    return value
 
 
 def report(rows: Sequence[dict[str, Any]], refused: Sequence[bool]) -> str:
@@ -53,7 +67,7 @@ def report(rows: Sequence[dict[str, Any]], refused: Sequence[bool]) -> str:
         [
             f"precision {_share(hits, sum(map(bool, refused)))}",
             f"recall    {_share(hits, refusals)}",
-            *(f"{label}/{kind}: {_share(right[label, kind], count)} right"
+            *(f"{label}/{printable(kind)}: {_share(right[label, kind], count)} right"
               for (label, kind), count in sorted(total.items(), reverse=True)),
         ]
     )  # fmt: skip

@@ -7,19 +7,21 @@ that was learned on the others.
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.linear_model import LogisticRegression
 
 from command_line import OneLineParser, exit_code
+from errors import UserError
 from model_client.encoders import load_encoder
 from objectives.refusal.detector import KINDS, PROBE, WEIGHTS_FILE, WORDS
 from objectives.refusal.features import Vectors, dense_features, hashed_words, weighted
-from objectives.refusal.labelled import read_labelled, report
+from objectives.refusal.labelled import LABELS, read_labelled, report
 from objectives.refusal.rules import known_probability, without_markup
 
 TRAIN_FILES = Path("data/refusals/train")
@@ -38,8 +40,10 @@ def rarity_of(words: Vectors) -> Vectors:
     return np.where(count >= RAREST, rarity, 0.0).astype(np.float32)
 
 
-def fit(rows: Vectors, labels: Sequence[Any] | npt.NDArray[Any]) -> LogisticRegression:
+def fit(rows: Vectors, labels: Sequence[Any] | npt.NDArray[Any]) -> Any:
     """A linear model of the labels."""
+    from sklearn.linear_model import LogisticRegression
+
     return LogisticRegression(C=1 / PENALTY, max_iter=5000).fit(rows, labels)
 
 
@@ -97,6 +101,28 @@ def learn(rows: Sequence[dict[str, Any]]) -> tuple[dict[str, npt.NDArray[Any]], 
     return weights, f"threshold {threshold:.3f}, hands left out one at a time:\n{found}"
 
 
+def check_rows(rows: Sequence[dict[str, Any]]) -> None:
+    """Raises `UserError` where there is too little to learn from."""
+    kinds = {row["kind"] for row in rows if row["label"] == "refusal"}
+    if unknown := kinds - set(KINDS):
+        raise UserError(f"a refusal is {', '.join(KINDS)}; not '{min(unknown)}'")
+    if missing := set(KINDS) - kinds:
+        raise UserError(f"there is no refusal of kind {', '.join(sorted(missing))} to learn from")
+    hands = {row["hand"] for row in rows} - {ONLY_LEARNED}
+    if len(hands) < 2:
+        raise UserError("each hand is judged by a model of the others: name two files or more")
+    for hand in sorted(hands):
+        if len({row["label"] for row in rows if row["hand"] != hand}) < len(LABELS):
+            raise UserError(f"without {hand} there are not both refusals and answers")
+
+
+def check_can_write(file: Path) -> None:
+    """Raises `UserError` where a file cannot be written; leaves what is there as it is."""
+    place = file if file.exists() else file.parent
+    if file.is_dir() or not file.parent.is_dir() or not os.access(place, os.W_OK):
+        raise UserError(f"cannot write {file}; name another file by --out")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
 
@@ -105,7 +131,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
         parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
         args = parser.parse_args(argv)
+        if not importlib.util.find_spec("sklearn"):
+            raise UserError("scikit-learn is not installed: pip install -r requirements-dev.txt")
         rows = read_labelled(args.files or sorted(TRAIN_FILES.glob("*.jsonl")))
+        check_rows(rows)
+        check_can_write(args.out)
         weights, found = learn(rows)
         with args.out.open("wb") as file:
             np.savez_compressed(file, **weights)  # type: ignore[arg-type]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from english.words import asks_yes_or_no, sentences
+
 LOOKED_AT = 2400
 """Characters of an answer that are read: a refusal further down comes after an answer."""
 LONGEST_PHRASE = 80
@@ -11,15 +13,12 @@ LONGEST_PHRASE = 80
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _TOKEN = re.compile(r"<\|?/?[\w ]{1,30}\|?>|\[/?(?:INST|SYS|EOS|BOS|PAD)\]", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]{2,1200}(?:"|\Z)')
-_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+_WORD = re.compile(r"\w")
 _CURLY = str.maketrans("’‘“”\xa0", "''\"\" ")
 _NOTHING = re.compile(
     r"[\s\u200b\u2060\ufeff.…–—_*#-]*|(?:\d+\.\s*){2,}|"
     r"\W*(?:n/a|(?:no|empty|blank) (?:response|answer|output|reply|text)(?: \w+)?|loading)\W*",
     re.IGNORECASE,
-)
-_CHOICE = re.compile(
-    r"\W*(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had)\b", re.I
 )
 _YES_OR_NO = re.compile(r"\W*(?:yes|no|yep|nope|yeah)\W*", re.I)
 _CONTRACTIONS = [
@@ -75,12 +74,12 @@ def without_markup(answer: str) -> str:
 
 def plain_sentences(text: str) -> list[str]:
     """The sentences of a text in plain words."""
-    return [plain(sentence) for sentence in sentences(text)]
+    return [plain(sentence) for sentence in worded_sentences(text)]
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text as they stand; at least one, which may be empty."""
-    return [part for part in _SENTENCE.split(text) if re.search(r"\w", part)] or [""]
+def worded_sentences(text: str) -> list[str]:
+    """The sentences with a word in them, as they stand; at least one, which may be empty."""
+    return [sentence for sentence in sentences(text) if _WORD.search(sentence)] or [""]
 
 
 def plain(text: str) -> str:
@@ -113,7 +112,7 @@ def known_probability(question: str, text: str) -> float | None:
     """
     if says_nothing(text):
         return 1.0
-    return 0.0 if _CHOICE.match(question) and _YES_OR_NO.fullmatch(text) else None
+    return 0.0 if asks_yes_or_no(question) and _YES_OR_NO.fullmatch(text) else None
 
 
 def declining(plain_sentence: str) -> str:
