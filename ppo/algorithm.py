@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import torch
@@ -49,11 +50,18 @@ class UpdateStats:
 
 
 class PPO:
-    """Improves a policy from rollouts."""
+    """Improves a policy from rollouts.
 
-    def __init__(self, policy: ActorCritic, settings: PPOSettings) -> None:
+    A full rollout has `rollout_rows` rows and makes `num_mini_batch` mini-batches; one with fewer
+    valid rows makes fewer of the same size. Without `rollout_rows`, the storage's size is full.
+    """
+
+    def __init__(
+        self, policy: ActorCritic, settings: PPOSettings, *, rollout_rows: int | None = None
+    ) -> None:
         self.policy = policy
         self.settings = settings
+        self.rollout_rows = rollout_rows
         self.optimizer = torch.optim.Adam(policy.parameters(), settings.lr, eps=ADAM_EPSILON)
 
     def decay_lr(self, share_left: float) -> None:
@@ -70,11 +78,13 @@ class PPO:
         # Values are clipped in units of the returns' own deviation: rewards are not normalised, and
         # an absolute bound would freeze the critic where returns are large.
         value_clip = self.settings.clip_param * float(rows.returns.std(correction=0))
+        full_rows = self.rollout_rows or storage.valid.size
+        mini_batches = mini_batch_count(len(rows), full_rows, self.settings.num_mini_batch)
         measured: list[dict[str, float]] = []
         stopped = False
         for _ in range(self.settings.ppo_epoch):
             order = generator.permutation(len(rows))
-            for chosen in np.array_split(order, min(self.settings.num_mini_batch, len(rows))):
+            for chosen in np.array_split(order, mini_batches):
                 stats = self._step(rows, advantages, value_clip, torch.from_numpy(chosen))
                 if stats is None:
                     stopped = True
@@ -122,6 +132,14 @@ class PPO:
             "clip_fraction": clipped,
             "norm_before_clip": norm.item(),
         }
+
+
+def mini_batch_count(rows: int, full_rows: int, full_number: int) -> int:
+    """How many near-equal parts of `rows` are closest in size to those of a full rollout.
+
+    A half is rounded down: no part is of one row where those of a full rollout have two or more.
+    """
+    return min(rows, max(1, ceil(rows * full_number / full_rows - 0.5)))
 
 
 def _clipped_value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip: float) -> Tensor:

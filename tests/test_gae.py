@@ -10,6 +10,7 @@ import torch
 
 from environment.steps import EnvStep
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, UpdateStats
+from ppo.algorithm import mini_batch_count
 
 GAMMA, LAMBDA = 0.9, 0.8
 
@@ -80,23 +81,60 @@ def test_the_optimizer_sees_valid_rows_only_and_all_of_them() -> None:
     assert 99.0 not in rows.returns.tolist()
 
 
-@pytest.mark.parametrize("num_mini_batch", [1, 3, 4, 50])
-def test_every_row_is_used_in_every_epoch(num_mini_batch: int) -> None:
-    storage = filled([float(n) for n in range(7)], [0.0] * 7, terminated=tuple(range(7)))
+def mini_batches_of(
+    storage: RolloutStorage, settings: PPOSettings, rollout_rows: int | None
+) -> list[list[int]]:
+    """The rows of each optimizer step of an update."""
     advantages(storage, 0.0)
-    settings = PPOSettings(ppo_epoch=3, num_mini_batch=num_mini_batch)
-    algorithm = PPO(ActorCritic(2, 3), settings)
-    used: list[int] = []
+    algorithm = PPO(ActorCritic(2, 3), settings, rollout_rows=rollout_rows)
+    used: list[list[int]] = []
     original = algorithm._step
 
     def spy(rows, advantage, clip, chosen):  # type: ignore[no-untyped-def]
-        used.extend(chosen.tolist())
+        used.append(chosen.tolist())
         return original(rows, advantage, clip, chosen)
 
     algorithm._step = spy  # type: ignore[method-assign]
     stats = algorithm.update(storage, np.random.default_rng(0))
-    assert sorted(used) == sorted(list(range(7)) * 3)
-    assert stats.trained_rows == 7
+    assert stats.optimizer_steps == len(used)
+    return used
+
+
+@pytest.mark.parametrize(
+    ("num_mini_batch", "rollout_rows", "sizes"),
+    [
+        (1, None, [7]),
+        (3, None, [3, 2, 2]),
+        (4, None, [2, 2, 2, 1]),
+        (50, None, [1] * 7),
+        (4, 28, [7]),
+        (4, 16, [4, 3]),
+        (4, 8, [3, 2, 2]),
+        (4, 1000, [7]),
+    ],
+)
+def test_every_row_is_used_in_every_epoch_in_mini_batches_of_the_size_of_a_full_rollouts(
+    num_mini_batch: int, rollout_rows: int | None, sizes: list[int]
+) -> None:
+    storage = filled([float(n) for n in range(7)], [0.0] * 7, terminated=tuple(range(7)))
+    settings = PPOSettings(ppo_epoch=3, num_mini_batch=num_mini_batch)
+    used = mini_batches_of(storage, settings, rollout_rows)
+    assert [len(rows) for rows in used] == sizes * 3
+    assert sorted(row for rows in used for row in rows) == sorted(list(range(7)) * 3)
+
+
+def test_failed_rows_make_fewer_mini_batches_not_smaller_ones() -> None:
+    failed = tuple(range(4, 16))
+    storage = filled([float(n) for n in range(16)], [0.0] * 16, truncated=failed, failed=failed)
+    used = mini_batches_of(storage, PPOSettings(ppo_epoch=2, num_mini_batch=4), None)
+    assert [sorted(rows) for rows in used] == [[0, 1, 2, 3]] * 2
+
+
+def test_no_mini_batch_is_of_one_row_unless_a_full_rollouts_are() -> None:
+    for full_rows, number in ((64, 4), (64, 32), (48, 7), (10, 4), (9, 4), (5, 2)):
+        assert mini_batch_count(full_rows, full_rows, number) == number
+        for rows in range(2, full_rows):
+            assert rows // mini_batch_count(rows, full_rows, number) >= 2
 
 
 def test_a_rollout_in_which_all_failed_changes_nothing() -> None:

@@ -141,6 +141,8 @@ def test_the_last_rollout_is_cut_to_the_steps_asked_for(
 ) -> None:
     assert train(server, tmp_path / "run", "--num-env-steps", "40") == 0
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["env_steps"] == 40
+    steps = scalars(tmp_path / "run")["Training/optimizer_steps"]
+    assert steps == [(16, 32), (32, 32), (40, 16)], "half a rollout is half the mini-batches"
 
 
 def start_run(server: SimulatedServer, run: Path, *flags: str) -> subprocess.Popen[str]:

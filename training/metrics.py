@@ -100,7 +100,8 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "Training/optimizer_steps",
         "Optimizer steps of this update.",
-        "Fewer than epochs times mini-batches: --target-kl ended it early.",
+        "Fewer than epochs times mini-batches: --target-kl ended it early, or the rollout had "
+        "fewer valid rows (the last one may be short, failed steps are left out).",
     ),
     Metric(
         "Gradients/norm_before_clip",

@@ -200,7 +200,12 @@ class Settings:
     gae_lambda: float = flag(0.95, ALGORITHM, "lambda of GAE", at_least=0, at_most=1)
     clip_param: float = flag(0.2, ALGORITHM, "clipping range of PPO", above=0)
     ppo_epoch: int = flag(8, ALGORITHM, "epochs over a rollout", at_least=1, at_most=1000)
-    num_mini_batch: int = flag(4, ALGORITHM, "mini-batches in an epoch", at_least=1)
+    num_mini_batch: int = flag(
+        4,
+        ALGORITHM,
+        "mini-batches in an epoch over a full rollout; fewer of the same size over a smaller one",
+        at_least=1,
+    )
     entropy_coef: float = flag(0.01, ALGORITHM, "weight of the entropy bonus", at_least=0)
     value_loss_coef: float = flag(0.5, ALGORITHM, "weight of the value loss", at_least=0)
     max_grad_norm: float = flag(0.5, ALGORITHM, "gradients are clipped to this norm", above=0)

@@ -86,7 +86,8 @@ class Trainer:
         self.policy = ActorCritic(
             self.envs.observation_size, self.envs.num_actions, settings.hidden_size
         )
-        self.algorithm = PPO(self.policy, ppo_settings(settings))
+        rollout_rows = settings.num_processes * settings.num_steps
+        self.algorithm = PPO(self.policy, ppo_settings(settings), rollout_rows=rollout_rows)
         self.generators = [
             np.random.default_rng([settings.seed, 1, index])
             for index in range(settings.num_processes)
