@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 import torch
@@ -14,6 +14,11 @@ from ppo.storage import RolloutStorage, TrainingRows
 
 ADAM_EPSILON = 1e-5
 KL_TOLERANCE = 1.5
+HARDLY_VARY = 0.01
+"""Returns whose deviation is less than this share of the values' error give no unit to clip in."""
+ROUNDING = 1e-6
+"""A deviation below this share of the largest number is no more than float32's rounding."""
+LOWEST_EXPLAINED = -1.0
 
 
 @dataclass(frozen=True)
@@ -75,9 +80,7 @@ class PPO:
         if len(rows) == 0:
             return UpdateStats()
         advantages = _normalised(rows.advantages)
-        # Values are clipped in units of the returns' own deviation: rewards are not normalised, and
-        # an absolute bound would freeze the critic where returns are large.
-        value_clip = self.settings.clip_param * float(rows.returns.std(correction=0))
+        value_clip = value_clip_of(rows, self.settings.clip_param)
         full_rows = self.rollout_rows or storage.valid.size
         mini_batches = mini_batch_count(len(rows), full_rows, self.settings.num_mini_batch)
         measured: list[dict[str, float]] = []
@@ -112,7 +115,7 @@ class PPO:
         advantage = advantages[chosen]
         bounded = ratio.clamp(1 - settings.clip_param, 1 + settings.clip_param)
         policy_loss = -torch.min(ratio * advantage, bounded * advantage).mean()
-        value_loss = _clipped_value_loss(
+        value_loss = clipped_value_loss(
             values, rows.values[chosen], rows.returns[chosen], value_clip
         )
         entropy = -(all_log_probs.exp() * all_log_probs).sum(-1).mean()
@@ -142,7 +145,19 @@ def mini_batch_count(rows: int, full_rows: int, full_number: int) -> int:
     return min(rows, max(1, ceil(rows * full_number / full_rows - 0.5)))
 
 
-def _clipped_value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip: float) -> Tensor:
+def value_clip_of(rows: TrainingRows, clip_param: float) -> float:
+    """How far a value may move in an update, in units of the returns' own deviation.
+
+    Rewards are not normalised, and an absolute bound would freeze the critic where returns are
+    large. Nothing bounds it where they hardly vary: it could not move to where they all are.
+    """
+    deviation = float(rows.returns.std(correction=0))
+    error = float((rows.returns - rows.values).square().mean().sqrt())
+    return clip_param * deviation if deviation > HARDLY_VARY * error else inf
+
+
+def clipped_value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip: float) -> Tensor:
+    """Half the mean squared error, of the value or of the clipped one where that is worse."""
     bounded = old_values + (values - old_values).clamp(-clip, clip)
     return 0.5 * torch.max((values - returns) ** 2, (bounded - returns) ** 2).mean()
 
@@ -154,10 +169,21 @@ def _normalised(advantages: Tensor) -> Tensor:
     return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
 
 
+def explained_variance(values: Tensor, returns: Tensor) -> float:
+    """The share of the returns' variance that the values predict: from -1, or lower, to 1.
+
+    0 where all returns are equal up to rounding: there is nothing to explain.
+    """
+    variance = float(returns.double().var(correction=0))
+    residual = float((returns - values).double().var(correction=0))
+    largest = float(torch.stack([values.abs(), returns.abs()]).max())
+    if variance <= (ROUNDING * largest) ** 2:
+        return 0.0
+    return max(LOWEST_EXPLAINED, 1 - residual / variance)
+
+
 def _summary(measured: list[dict[str, float]], rows: TrainingRows) -> UpdateStats:
-    variance = rows.returns.var(correction=0)
-    residual = (rows.returns - rows.values).var(correction=0)
-    explained = float(1 - residual / variance) if variance > 0 else 0.0
+    explained = explained_variance(rows.values, rows.returns)
     if not measured:
         return UpdateStats(explained_variance=explained, trained_rows=len(rows))
     means = {key: float(np.mean([stats[key] for stats in measured])) for key in measured[0]}

@@ -10,7 +10,12 @@ import torch
 
 from environment.steps import EnvStep
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, UpdateStats
-from ppo.algorithm import mini_batch_count
+from ppo.algorithm import (
+    clipped_value_loss,
+    explained_variance,
+    mini_batch_count,
+    value_clip_of,
+)
 
 GAMMA, LAMBDA = 0.9, 0.8
 
@@ -204,6 +209,60 @@ def test_advantages_are_normalised_over_the_valid_rows() -> None:
         policies[0].actor.parameters(), policies[1].actor.parameters(), strict=True
     ):
         assert torch.allclose(left, right, atol=1e-4)
+
+
+def test_the_value_loss_takes_the_worse_of_the_value_and_the_clipped_one() -> None:
+    """By hand, with a clip of 0.5: a move within it, one beyond it, one away from the return."""
+    old_values = torch.tensor([1.0, 1.0, 1.0])
+    values = torch.tensor([1.2, 3.0, 0.0], requires_grad=True)
+    returns = torch.tensor([2.0, 3.0, 2.0])
+    loss = clipped_value_loss(values, old_values, returns, 0.5)
+    within, clipped, worse = 0.8**2, (1.5 - 3.0) ** 2, (0.0 - 2.0) ** 2
+    assert loss.item() == pytest.approx(0.5 * (within + clipped + worse) / 3)
+    loss.backward()
+    assert values.grad is not None
+    assert values.grad.tolist() == pytest.approx([-0.8 / 3, 0.0, -2.0 / 3])
+
+
+def test_values_are_clipped_in_units_of_the_returns_deviation() -> None:
+    storage = filled([10.0, 30.0], [0.0, 0.0], terminated=range(2))
+    advantages(storage, 0.0)
+    assert value_clip_of(storage.training_rows(), 0.2) == pytest.approx(0.2 * 10)
+
+
+@pytest.mark.parametrize("rewards", [[0.7] * 8, [0.7, 0.7001] * 4, [0.7]])
+def test_the_values_move_to_returns_that_are_all_the_same(rewards: list[float]) -> None:
+    storage = filled(rewards, [0.0] * len(rewards), terminated=range(len(rewards)))
+    storage.observations[:] = 1.0
+    policy = ActorCritic(2, 3, hidden_size=0)
+    storage.values[:] = policy.predict(storage.observations[:, 0], storage.masks[:, 0])[1][:, None]
+    advantages(storage, 0.0)
+    settings = PPOSettings(lr=0.05, ppo_epoch=60, num_mini_batch=1)
+    PPO(policy, settings).update(storage, np.random.default_rng(0))
+    _, values = policy.predict(storage.observations[:, 0], storage.masks[:, 0])
+    assert values == pytest.approx(0.7, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("values", "returns", "expected"),
+    [
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], 1.0),
+        ([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], 0.0),
+        ([0.0, 2.0, 4.0], [0.0, 1.0, 2.0], 0.0),
+        ([0.5, 1.0, 1.5], [0.0, 1.0, 2.0], 0.75),
+        ([0.0, 1.0], [0.5, 0.5], 0.0),
+        ([0.1, 0.4], [0.5, 0.5 + 6e-8], 0.0),
+        ([0.0, 1.0], [0.5, 0.5001], -1.0),
+        ([0.0, 0.0], [0.0, 0.0], 0.0),
+        ([3.0], [1.0], 0.0),
+    ],
+)
+def test_explained_variance_is_0_for_equal_returns_and_never_explodes(
+    values: list[float], returns: list[float], expected: float
+) -> None:
+    assert explained_variance(torch.tensor(values), torch.tensor(returns)) == pytest.approx(
+        expected
+    )
 
 
 def test_the_learning_rate_decays() -> None:
