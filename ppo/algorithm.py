@@ -75,7 +75,10 @@ class PPO:
             group["lr"] = self.settings.lr * share_left
 
     def update(self, storage: RolloutStorage, generator: np.random.Generator) -> UpdateStats:
-        """One update: some epochs over the valid rows, none left out, in shuffled mini-batches."""
+        """One update: some epochs over the valid rows, none left out, in shuffled mini-batches.
+
+        Raises FloatingPointError where it leads to what is no number; the policy is then spoilt.
+        """
         rows = storage.training_rows()
         if len(rows) == 0:
             return UpdateStats()
@@ -120,11 +123,13 @@ class PPO:
         )
         entropy = -(all_log_probs.exp() * all_log_probs).sum(-1).mean()
         loss = policy_loss + settings.value_loss_coef * value_loss - settings.entropy_coef * entropy
-        if not torch.isfinite(loss):
-            raise FloatingPointError("the loss of the policy is no longer a number")
+        _check_finite("policy loss", policy_loss)
+        _check_finite("value loss", value_loss)
+        _check_finite("loss", loss)
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.policy.parameters(), settings.max_grad_norm)
+        _check_finite("gradient", norm)
         self.optimizer.step()
         return {
             "loss": loss.item(),
@@ -135,6 +140,11 @@ class PPO:
             "clip_fraction": clipped,
             "norm_before_clip": norm.item(),
         }
+
+
+def _check_finite(name: str, value: Tensor) -> None:
+    if not torch.isfinite(value).all():
+        raise FloatingPointError(f"the {name} has become infinite or not a number")
 
 
 def mini_batch_count(rows: int, full_rows: int, full_number: int) -> int:

@@ -265,6 +265,25 @@ def test_explained_variance_is_0_for_equal_returns_and_never_explodes(
     )
 
 
+@pytest.mark.parametrize(
+    ("lr", "rewards", "message"),
+    [
+        (0.01, [1e30, 0.0], "the value loss has become"),
+        (0.01, [1e18, 0.0], "the gradient has become"),
+        (1e30, [1.0, 0.0], "has become infinite or not a number"),
+    ],
+)
+def test_an_update_that_leads_to_no_number_says_where(
+    lr: float, rewards: list[float], message: str
+) -> None:
+    storage = filled(rewards * 4, [0.0] * 8, terminated=range(8))
+    storage.observations *= 1e3
+    advantages(storage, 0.0)
+    algorithm = PPO(ActorCritic(2, 3, hidden_size=0), PPOSettings(lr=lr))
+    with pytest.raises(FloatingPointError, match=message):
+        algorithm.update(storage, np.random.default_rng(0))
+
+
 def test_the_learning_rate_decays() -> None:
     algorithm = PPO(ActorCritic(2, 3), PPOSettings(lr=0.1))
     algorithm.decay_lr(0.25)
