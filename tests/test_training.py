@@ -260,13 +260,17 @@ def test_a_directory_is_written_by_one_run_at_a_time(
 
 
 def test_an_extended_run_goes_on_with_what_it_was_extended_to(
-    server: SimulatedServer, tmp_path: Path
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    assert train(server, run) == 0
+    assert train(server, run, "--num-env-steps", "40") == 0
+    assert "update 3/3 " in capsys.readouterr().err
     resume = ["--resume", "--run-dir", str(run), "--server", server.url]
     assert main([*resume, "--num-env-steps", "64"]) == 0
     assert json.loads((run / "config.json").read_text())["settings"]["num_env_steps"] == 64
+    said = capsys.readouterr().err
+    assert "update 4/5 " in said
+    assert "update 5/5 " in said
 
 
 def change_checkpoint(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
