@@ -48,6 +48,9 @@ def exit_code(command: Callable[[], int]) -> int:
     except ServerUnavailableError as error:
         say_error(f"the model server stopped answering: {error}")
         return 1
+    except FloatingPointError as error:
+        say_error(error)
+        return 1
     except OSError as error:
         say_error(f"{error.strerror or error}: {error.filename}" if error.filename else error)
         return 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, inf
 
 import numpy as np
 import torch
@@ -13,6 +14,11 @@ from ppo.storage import RolloutStorage, TrainingRows
 
 ADAM_EPSILON = 1e-5
 KL_TOLERANCE = 1.5
+HARDLY_VARY = 0.01
+"""Returns whose deviation is less than this share of the values' error give no unit to clip in."""
+ROUNDING = 1e-6
+"""A deviation below this share of the largest number is no more than float32's rounding."""
+LOWEST_EXPLAINED = -1.0
 
 
 @dataclass(frozen=True)
@@ -49,11 +55,18 @@ class UpdateStats:
 
 
 class PPO:
-    """Improves a policy from rollouts."""
+    """Improves a policy from rollouts.
 
-    def __init__(self, policy: ActorCritic, settings: PPOSettings) -> None:
+    A full rollout has `rollout_rows` rows and makes `num_mini_batch` mini-batches; one with fewer
+    valid rows makes fewer of the same size. Without `rollout_rows`, the storage's size is full.
+    """
+
+    def __init__(
+        self, policy: ActorCritic, settings: PPOSettings, *, rollout_rows: int | None = None
+    ) -> None:
         self.policy = policy
         self.settings = settings
+        self.rollout_rows = rollout_rows
         self.optimizer = torch.optim.Adam(policy.parameters(), settings.lr, eps=ADAM_EPSILON)
 
     def decay_lr(self, share_left: float) -> None:
@@ -62,19 +75,22 @@ class PPO:
             group["lr"] = self.settings.lr * share_left
 
     def update(self, storage: RolloutStorage, generator: np.random.Generator) -> UpdateStats:
-        """One update: some epochs over the valid rows, none left out, in shuffled mini-batches."""
+        """One update: some epochs over the valid rows, none left out, in shuffled mini-batches.
+
+        Raises FloatingPointError where it leads to what is no number; the policy is then spoilt.
+        """
         rows = storage.training_rows()
         if len(rows) == 0:
             return UpdateStats()
         advantages = _normalised(rows.advantages)
-        # Values are clipped in units of the returns' own deviation: rewards are not normalised, and
-        # an absolute bound would freeze the critic where returns are large.
-        value_clip = self.settings.clip_param * float(rows.returns.std(correction=0))
+        value_clip = value_clip_of(rows, self.settings.clip_param)
+        full_rows = self.rollout_rows or storage.valid.size
+        mini_batches = mini_batch_count(len(rows), full_rows, self.settings.num_mini_batch)
         measured: list[dict[str, float]] = []
         stopped = False
         for _ in range(self.settings.ppo_epoch):
             order = generator.permutation(len(rows))
-            for chosen in np.array_split(order, min(self.settings.num_mini_batch, len(rows))):
+            for chosen in np.array_split(order, mini_batches):
                 stats = self._step(rows, advantages, value_clip, torch.from_numpy(chosen))
                 if stats is None:
                     stopped = True
@@ -102,16 +118,18 @@ class PPO:
         advantage = advantages[chosen]
         bounded = ratio.clamp(1 - settings.clip_param, 1 + settings.clip_param)
         policy_loss = -torch.min(ratio * advantage, bounded * advantage).mean()
-        value_loss = _clipped_value_loss(
+        value_loss = clipped_value_loss(
             values, rows.values[chosen], rows.returns[chosen], value_clip
         )
         entropy = -(all_log_probs.exp() * all_log_probs).sum(-1).mean()
         loss = policy_loss + settings.value_loss_coef * value_loss - settings.entropy_coef * entropy
-        if not torch.isfinite(loss):
-            raise FloatingPointError("the loss of the policy is no longer a number")
+        _check_finite("policy loss", policy_loss)
+        _check_finite("value loss", value_loss)
+        _check_finite("loss", loss)
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.policy.parameters(), settings.max_grad_norm)
+        _check_finite("gradient", norm)
         self.optimizer.step()
         return {
             "loss": loss.item(),
@@ -124,7 +142,32 @@ class PPO:
         }
 
 
-def _clipped_value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip: float) -> Tensor:
+def _check_finite(name: str, value: Tensor) -> None:
+    if not torch.isfinite(value).all():
+        raise FloatingPointError(f"the {name} has become infinite or not a number")
+
+
+def mini_batch_count(rows: int, full_rows: int, full_number: int) -> int:
+    """How many near-equal parts of `rows` are closest in size to those of a full rollout.
+
+    A half is rounded down: no part is of one row where those of a full rollout have two or more.
+    """
+    return min(rows, max(1, ceil(rows * full_number / full_rows - 0.5)))
+
+
+def value_clip_of(rows: TrainingRows, clip_param: float) -> float:
+    """How far a value may move in an update, in units of the returns' own deviation.
+
+    Rewards are not normalised, and an absolute bound would freeze the critic where returns are
+    large. Nothing bounds it where they hardly vary: it could not move to where they all are.
+    """
+    deviation = float(rows.returns.std(correction=0))
+    error = float((rows.returns - rows.values).square().mean().sqrt())
+    return clip_param * deviation if deviation > HARDLY_VARY * error else inf
+
+
+def clipped_value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip: float) -> Tensor:
+    """Half the mean squared error, of the value or of the clipped one where that is worse."""
     bounded = old_values + (values - old_values).clamp(-clip, clip)
     return 0.5 * torch.max((values - returns) ** 2, (bounded - returns) ** 2).mean()
 
@@ -136,10 +179,21 @@ def _normalised(advantages: Tensor) -> Tensor:
     return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
 
 
+def explained_variance(values: Tensor, returns: Tensor) -> float:
+    """The share of the returns' variance that the values predict: from -1, or lower, to 1.
+
+    0 where all returns are equal up to rounding: there is nothing to explain.
+    """
+    variance = float(returns.double().var(correction=0))
+    residual = float((returns - values).double().var(correction=0))
+    largest = float(torch.stack([values.abs(), returns.abs()]).max())
+    if variance <= (ROUNDING * largest) ** 2:
+        return 0.0
+    return max(LOWEST_EXPLAINED, 1 - residual / variance)
+
+
 def _summary(measured: list[dict[str, float]], rows: TrainingRows) -> UpdateStats:
-    variance = rows.returns.var(correction=0)
-    residual = (rows.returns - rows.values).var(correction=0)
-    explained = float(1 - residual / variance) if variance > 0 else 0.0
+    explained = explained_variance(rows.values, rows.returns)
     if not measured:
         return UpdateStats(explained_variance=explained, trained_rows=len(rows))
     means = {key: float(np.mean([stats[key] for stats in measured])) for key in measured[0]}

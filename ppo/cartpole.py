@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 
 import gymnasium as gym
 import numpy as np
 import torch
 
+from command_line import OneLineParser, exit_code
 from ppo.algorithm import PPO, PPOSettings
 from ppo.collector import collect_rollout
 from ppo.gym_group import GymGroup
 from ppo.policy import ActorCritic
 from ppo.storage import RolloutStorage
+from training.flags import at_least
 
 SETTINGS = PPOSettings(
     lr=1e-3, gamma=0.99, gae_lambda=0.95, ppo_epoch=10, num_mini_batch=4, entropy_coef=0.0
@@ -21,6 +24,7 @@ SETTINGS = PPOSettings(
 NUM_ENVS = 8
 NUM_STEPS = 32
 EVALUATION_EPISODES = 20
+EVALUATION_INTERVAL = 2048
 
 
 def train(
@@ -77,12 +81,20 @@ def evaluate(
     return float(np.mean(returns))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m ppo.cartpole", description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--num-env-steps", type=int, default=25_000)
-    args = parser.parse_args()
+def build_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = OneLineParser(prog="python -m ppo.cartpole", description=__doc__)
+    parser.add_argument("--seeds", type=at_least(0), nargs="+", default=[1, 2, 3])
+    parser.add_argument("--num-env-steps", type=at_least(NUM_ENVS * NUM_STEPS), default=25_000)
+    return parser
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
+    args = build_parser().parse_args(argv)
     torch.set_num_threads(1)
+    rollout = NUM_ENVS * NUM_STEPS
+    interval = min(EVALUATION_INTERVAL, args.num_env_steps // rollout * rollout)
 
     for seed in args.seeds:
         reached: list[int] = []
@@ -90,7 +102,7 @@ def main() -> None:
         def report(
             steps: int, policy: ActorCritic, seed: int = seed, reached: list[int] = reached
         ) -> bool:
-            if steps % 2048 == 0:
+            if steps % interval == 0:
                 score = evaluate(policy, lambda: gym.make("CartPole-v1"), EVALUATION_EPISODES)
                 print(f"seed {seed}  {steps:6d} steps  greedy return {score:.1f}")
                 if score >= 475:
@@ -100,7 +112,13 @@ def main() -> None:
         train(seed, args.num_env_steps, on_update=report)
         first = f"after {reached[0]} steps" if reached else "not reached"
         print(f"seed {seed}: 475 {first}")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return exit_code(lambda: run(argv))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -22,14 +22,14 @@ class GymGroup:
         assert isinstance(actions, gym.spaces.Discrete)
         self.observation_size = int(np.prod(space.shape))
         self.num_actions = int(actions.n)
-        self._mask = np.ones(self.num_actions, bool)
+        self._masks = np.ones((num_envs, self.num_actions), bool)
         first = [env.reset(seed=seed * 1000 + i)[0] for i, env in enumerate(self.envs)]
         self._observations = np.stack([self._flat(observation) for observation in first])
         self._returns = [0.0] * num_envs
         self._ended: list[tuple[int, EnvStep]] = []
 
     def current(self) -> tuple[Observation, ActionMask]:
-        return self._observations, np.tile(self._mask, (self.num_envs, 1))
+        return self._observations, self._masks
 
     def start(self, index: int, action: int) -> None:
         env = self.envs[index]
@@ -42,7 +42,7 @@ class GymGroup:
             observation, self._returns[index] = self._flat(env.reset()[0]), 0.0
         step = EnvStep(
             observation,
-            self._mask,
+            self._masks[index],
             float(reward),
             terminated,
             truncated,

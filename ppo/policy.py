@@ -37,8 +37,13 @@ class ActorCritic(nn.Module):
     def predict(
         self, observations: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
-        """As `forward`, for acting: log-probabilities in double precision, and values."""
+        """As `forward`, for acting: log-probabilities in double precision, and values.
+
+        Raises FloatingPointError where they are no numbers.
+        """
         log_probs, values = self(torch.from_numpy(observations), torch.from_numpy(masks))
+        if not (torch.isfinite(log_probs).all() and torch.isfinite(values).all()):
+            raise FloatingPointError("what the policy gives is infinite or not a number")
         return log_probs.numpy().astype(np.float64), values.numpy()
 
 

@@ -10,6 +10,12 @@ import torch
 
 from environment.steps import EnvStep
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, UpdateStats
+from ppo.algorithm import (
+    clipped_value_loss,
+    explained_variance,
+    mini_batch_count,
+    value_clip_of,
+)
 
 GAMMA, LAMBDA = 0.9, 0.8
 
@@ -80,23 +86,60 @@ def test_the_optimizer_sees_valid_rows_only_and_all_of_them() -> None:
     assert 99.0 not in rows.returns.tolist()
 
 
-@pytest.mark.parametrize("num_mini_batch", [1, 3, 4, 50])
-def test_every_row_is_used_in_every_epoch(num_mini_batch: int) -> None:
-    storage = filled([float(n) for n in range(7)], [0.0] * 7, terminated=tuple(range(7)))
+def mini_batches_of(
+    storage: RolloutStorage, settings: PPOSettings, rollout_rows: int | None
+) -> list[list[int]]:
+    """The rows of each optimizer step of an update."""
     advantages(storage, 0.0)
-    settings = PPOSettings(ppo_epoch=3, num_mini_batch=num_mini_batch)
-    algorithm = PPO(ActorCritic(2, 3), settings)
-    used: list[int] = []
+    algorithm = PPO(ActorCritic(2, 3), settings, rollout_rows=rollout_rows)
+    used: list[list[int]] = []
     original = algorithm._step
 
     def spy(rows, advantage, clip, chosen):  # type: ignore[no-untyped-def]
-        used.extend(chosen.tolist())
+        used.append(chosen.tolist())
         return original(rows, advantage, clip, chosen)
 
     algorithm._step = spy  # type: ignore[method-assign]
     stats = algorithm.update(storage, np.random.default_rng(0))
-    assert sorted(used) == sorted(list(range(7)) * 3)
-    assert stats.trained_rows == 7
+    assert stats.optimizer_steps == len(used)
+    return used
+
+
+@pytest.mark.parametrize(
+    ("num_mini_batch", "rollout_rows", "sizes"),
+    [
+        (1, None, [7]),
+        (3, None, [3, 2, 2]),
+        (4, None, [2, 2, 2, 1]),
+        (50, None, [1] * 7),
+        (4, 28, [7]),
+        (4, 16, [4, 3]),
+        (4, 8, [3, 2, 2]),
+        (4, 1000, [7]),
+    ],
+)
+def test_every_row_is_used_in_every_epoch_in_mini_batches_of_the_size_of_a_full_rollouts(
+    num_mini_batch: int, rollout_rows: int | None, sizes: list[int]
+) -> None:
+    storage = filled([float(n) for n in range(7)], [0.0] * 7, terminated=tuple(range(7)))
+    settings = PPOSettings(ppo_epoch=3, num_mini_batch=num_mini_batch)
+    used = mini_batches_of(storage, settings, rollout_rows)
+    assert [len(rows) for rows in used] == sizes * 3
+    assert sorted(row for rows in used for row in rows) == sorted(list(range(7)) * 3)
+
+
+def test_failed_rows_make_fewer_mini_batches_not_smaller_ones() -> None:
+    failed = tuple(range(4, 16))
+    storage = filled([float(n) for n in range(16)], [0.0] * 16, truncated=failed, failed=failed)
+    used = mini_batches_of(storage, PPOSettings(ppo_epoch=2, num_mini_batch=4), None)
+    assert [sorted(rows) for rows in used] == [[0, 1, 2, 3]] * 2
+
+
+def test_no_mini_batch_is_of_one_row_unless_a_full_rollouts_are() -> None:
+    for full_rows, number in ((64, 4), (64, 32), (48, 7), (10, 4), (9, 4), (5, 2)):
+        assert mini_batch_count(full_rows, full_rows, number) == number
+        for rows in range(2, full_rows):
+            assert rows // mini_batch_count(rows, full_rows, number) >= 2
 
 
 def test_a_rollout_in_which_all_failed_changes_nothing() -> None:
@@ -166,6 +209,79 @@ def test_advantages_are_normalised_over_the_valid_rows() -> None:
         policies[0].actor.parameters(), policies[1].actor.parameters(), strict=True
     ):
         assert torch.allclose(left, right, atol=1e-4)
+
+
+def test_the_value_loss_takes_the_worse_of_the_value_and_the_clipped_one() -> None:
+    """By hand, with a clip of 0.5: a move within it, one beyond it, one away from the return."""
+    old_values = torch.tensor([1.0, 1.0, 1.0])
+    values = torch.tensor([1.2, 3.0, 0.0], requires_grad=True)
+    returns = torch.tensor([2.0, 3.0, 2.0])
+    loss = clipped_value_loss(values, old_values, returns, 0.5)
+    within, clipped, worse = 0.8**2, (1.5 - 3.0) ** 2, (0.0 - 2.0) ** 2
+    assert loss.item() == pytest.approx(0.5 * (within + clipped + worse) / 3)
+    loss.backward()
+    assert values.grad is not None
+    assert values.grad.tolist() == pytest.approx([-0.8 / 3, 0.0, -2.0 / 3])
+
+
+def test_values_are_clipped_in_units_of_the_returns_deviation() -> None:
+    storage = filled([10.0, 30.0], [0.0, 0.0], terminated=range(2))
+    advantages(storage, 0.0)
+    assert value_clip_of(storage.training_rows(), 0.2) == pytest.approx(0.2 * 10)
+
+
+@pytest.mark.parametrize("rewards", [[0.7] * 8, [0.7, 0.7001] * 4, [0.7]])
+def test_the_values_move_to_returns_that_are_all_the_same(rewards: list[float]) -> None:
+    storage = filled(rewards, [0.0] * len(rewards), terminated=range(len(rewards)))
+    storage.observations[:] = 1.0
+    policy = ActorCritic(2, 3, hidden_size=0)
+    storage.values[:] = policy.predict(storage.observations[:, 0], storage.masks[:, 0])[1][:, None]
+    advantages(storage, 0.0)
+    settings = PPOSettings(lr=0.05, ppo_epoch=60, num_mini_batch=1)
+    PPO(policy, settings).update(storage, np.random.default_rng(0))
+    _, values = policy.predict(storage.observations[:, 0], storage.masks[:, 0])
+    assert values == pytest.approx(0.7, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("values", "returns", "expected"),
+    [
+        ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], 1.0),
+        ([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], 0.0),
+        ([0.0, 2.0, 4.0], [0.0, 1.0, 2.0], 0.0),
+        ([0.5, 1.0, 1.5], [0.0, 1.0, 2.0], 0.75),
+        ([0.0, 1.0], [0.5, 0.5], 0.0),
+        ([0.1, 0.4], [0.5, 0.5 + 6e-8], 0.0),
+        ([0.0, 1.0], [0.5, 0.5001], -1.0),
+        ([0.0, 0.0], [0.0, 0.0], 0.0),
+        ([3.0], [1.0], 0.0),
+    ],
+)
+def test_explained_variance_is_0_for_equal_returns_and_never_explodes(
+    values: list[float], returns: list[float], expected: float
+) -> None:
+    assert explained_variance(torch.tensor(values), torch.tensor(returns)) == pytest.approx(
+        expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("lr", "rewards", "message"),
+    [
+        (0.01, [1e30, 0.0], "the value loss has become"),
+        (0.01, [1e18, 0.0], "the gradient has become"),
+        (1e30, [1.0, 0.0], "has become infinite or not a number"),
+    ],
+)
+def test_an_update_that_leads_to_no_number_says_where(
+    lr: float, rewards: list[float], message: str
+) -> None:
+    storage = filled(rewards * 4, [0.0] * 8, terminated=range(8))
+    storage.observations *= 1e3
+    advantages(storage, 0.0)
+    algorithm = PPO(ActorCritic(2, 3, hidden_size=0), PPOSettings(lr=lr))
+    with pytest.raises(FloatingPointError, match=message):
+        algorithm.update(storage, np.random.default_rng(0))
 
 
 def test_the_learning_rate_decays() -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,8 @@ def test_the_last_rollout_is_cut_to_the_steps_asked_for(
 ) -> None:
     assert train(server, tmp_path / "run", "--num-env-steps", "40") == 0
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["env_steps"] == 40
+    steps = scalars(tmp_path / "run")["Training/optimizer_steps"]
+    assert steps == [(16, 32), (32, 32), (40, 16)], "half a rollout is half the mini-batches"
 
 
 def start_run(server: SimulatedServer, run: Path, *flags: str) -> subprocess.Popen[str]:
@@ -257,20 +260,50 @@ def test_a_directory_is_written_by_one_run_at_a_time(
 
 
 def test_an_extended_run_goes_on_with_what_it_was_extended_to(
-    server: SimulatedServer, tmp_path: Path
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
-    assert train(server, run) == 0
+    assert train(server, run, "--num-env-steps", "40") == 0
+    assert "update 3/3 " in capsys.readouterr().err
     resume = ["--resume", "--run-dir", str(run), "--server", server.url]
     assert main([*resume, "--num-env-steps", "64"]) == 0
     assert json.loads((run / "config.json").read_text())["settings"]["num_env_steps"] == 64
+    said = capsys.readouterr().err
+    assert "update 4/5 " in said
+    assert "update 5/5 " in said
 
 
-def test_a_policy_that_turns_into_nan_ends_the_run_in_a_line(
+def change_checkpoint(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    content = torch.load(run / "checkpoint.pt", weights_only=True)
+    change(content)
+    torch.save(content, run / "checkpoint.pt")
+
+
+def test_an_update_that_diverges_ends_the_run_in_a_line_and_keeps_the_policy_before_it(
     server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert train(server, tmp_path / "run", "--lr", "1e30") == 1
-    assert "no longer a number; start again with a lower --lr" in capsys.readouterr().err
+    run = tmp_path / "run"
+    assert train(server, run, "--hidden-size", "8") == 0
+    before = weights(run)
+    change_checkpoint(run, lambda content: content["optimizer"]["param_groups"][0].update(lr=1e30))
+    capsys.readouterr()
+    resume = ["--resume", "--run-dir", str(run), "--server", server.url]
+    assert main([*resume, "--num-env-steps", "96"]) == 1
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    assert len(said) == 1
+    assert "infinite or not a number; start a new run with a lower --lr" in said[0]
+    assert all(torch.equal(before[name], value) for name, value in weights(run).items())
+
+
+def test_a_policy_without_finite_probabilities_ends_the_run_in_a_line(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert train(server, run) == 0
+    change_checkpoint(run, lambda content: content["policy"]["actor.0.bias"].fill_(float("nan")))
+    resume = ["--resume", "--run-dir", str(run), "--server", server.url]
+    assert main([*resume, "--num-env-steps", "64"]) == 1
+    assert "error: what the policy gives is infinite or not a number" in capsys.readouterr().err
 
 
 def test_resuming_what_is_no_run_is_refused(

@@ -188,10 +188,14 @@ def _stopped(error: BaseException, run: RunDirectory, saved: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         print(f"\ninterrupted; go on with: {resume}", file=sys.stderr)
         return 130
+    if isinstance(error, FloatingPointError):  # to resume would repeat it
+        say_error(
+            f"{error}; start a new run with a lower --lr\n"
+            f"The policy before that is kept in {run.path}"
+        )
+        return 1
     if isinstance(error, ServerUnavailableError):
         why, code = f"the model server stopped answering: {error}", 1
-    elif isinstance(error, FloatingPointError):
-        why, code = f"{error}; start again with a lower --lr", 1
     elif isinstance(error, OSError):
         why, code = f"{error.strerror or error}: {error.filename or run.path}", 1
     elif isinstance(error, UserError):

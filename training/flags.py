@@ -10,6 +10,8 @@ from typing import Any
 from errors import UserError
 
 AUTO = "auto"
+LARGEST_WEIGHT = 1e6
+"""With larger ones a loss could leave the range of float32."""
 
 
 def whole_number(text: str | float) -> int:
@@ -83,6 +85,11 @@ def flag(
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def weight(default: float, group: str, help: str) -> Any:
+    """A flag that says how much something counts."""
+    return flag(default, group, help, at_least=0, at_most=LARGEST_WEIGHT)
 
 
 def option_of(name: str) -> str:

@@ -82,8 +82,12 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "Training/approx_kl",
-        "Estimated KL divergence between the policy that acted and the updated one.",
-        "Above 0.05 the updates are rough: lower --lr or --ppo-epoch, or set --target-kl 0.02.",
+        "KL(policy that acted, policy now), estimated as the mean of r - 1 - ln r over the rows of "
+        "a mini-batch, r being the action's probability now over that when it was taken. Taken "
+        "before each optimizer step, mean over the steps: 0 at the first, and the last step's own "
+        "move is not in it.",
+        "Above 0.05 the updates are rough: lower --lr or --ppo-epoch, or set --target-kl 0.02. A "
+        "mini-batch at which --target-kl ends the update is not in the mean.",
     ),
     Metric(
         "Training/clip_fraction",
@@ -92,15 +96,17 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         "Training/explained_variance",
-        "Share of the variance of returns that the value function predicts.",
-        "1 is perfect, 0 no better than a constant, below 0 worse.",
+        "Share of the variance of returns that the values given while acting predict: 1 - variance "
+        "of (return - value) / variance of the returns. 0 where all returns are equal.",
+        "1 is perfect, 0 no better than a constant, below 0 worse; -1 stands for all below it.",
         "higher",
     ),
     Metric("Training/learning_rate", "The learning rate of this update.", "Falls with decay on."),
     Metric(
         "Training/optimizer_steps",
         "Optimizer steps of this update.",
-        "Fewer than epochs times mini-batches: --target-kl ended it early.",
+        "Fewer than epochs times mini-batches: --target-kl ended it early, or the rollout had "
+        "fewer valid rows (the last one may be short, failed steps are left out).",
     ),
     Metric(
         "Gradients/norm_before_clip",

@@ -63,7 +63,7 @@ class Progress:
             return
         elapsed = time.monotonic() - self._started
         pace = elapsed / max(1, self._done - self._first)
-        left = int(pace * (self._total - self._done))
+        left = int(pace * max(0, self._total - self._done))
         print(
             f"update {update}/{updates}  {self._done}/{self._total} steps"
             f", {self._figures(counts, servers)}, {left // 60}:{left % 60:02d} left",

@@ -13,12 +13,14 @@ from command_line import OneLineParser
 from errors import UserError
 from training.flags import (
     AUTO,
+    LARGEST_WEIGHT,
     add_flag,
     batch_size,
     check_bounds,
     flag,
     option_of,
     parsed,
+    weight,
     whole_number,
 )
 
@@ -139,19 +141,17 @@ class Settings:
         at_least=1,
         at_most=100,
     )
-    facts_weight: float = flag(0.5, TASK, "weight of the key facts in the score", at_least=0)
-    closeness_weight: float = flag(
-        0.5, TASK, "weight of the closeness to the reference in the score", at_least=0
+    facts_weight: float = weight(0.5, TASK, "weight of the key facts in the score")
+    closeness_weight: float = weight(
+        0.5, TASK, "weight of the closeness to the reference in the score"
     )
-    willing_weight: float = flag(0.5, TASK, "weight of not refusing in the score", at_least=0)
-    on_point_weight: float = flag(
-        0.5, TASK, "weight of answering what was asked in the score", at_least=0
+    willing_weight: float = weight(0.5, TASK, "weight of not refusing in the score")
+    on_point_weight: float = weight(0.5, TASK, "weight of answering what was asked in the score")
+    stable_weight: float = weight(
+        0.5, TASK, "weight of the same answer to variants of the question"
     )
-    stable_weight: float = flag(
-        0.5, TASK, "weight of the same answer to variants of the question", at_least=0
-    )
-    verdict_weight: float = flag(1.0, TASK, "weight of the judge's verdict", at_least=0)
-    drift_weight: float = flag(1.0, TASK, "cost of drifting from the question", at_least=0)
+    verdict_weight: float = weight(1.0, TASK, "weight of the judge's verdict")
+    drift_weight: float = weight(1.0, TASK, "cost of drifting from the question")
     drift_threshold: float = flag(
         0.2, TASK, "drift (1 - cosine) that costs nothing", at_least=0, at_most=2
     )
@@ -195,14 +195,21 @@ class Settings:
         "never ask a server for both models at once (done by itself where only one fits)",
     )
 
-    lr: float = flag(1e-2, ALGORITHM, "learning rate", above=0)
+    lr: float = flag(1e-2, ALGORITHM, "learning rate", above=0, at_most=1)
     gamma: float = flag(1.0, ALGORITHM, "discount", at_least=0, at_most=1)
     gae_lambda: float = flag(0.95, ALGORITHM, "lambda of GAE", at_least=0, at_most=1)
-    clip_param: float = flag(0.2, ALGORITHM, "clipping range of PPO", above=0)
+    clip_param: float = flag(
+        0.2, ALGORITHM, "clipping range of PPO", above=0, at_most=LARGEST_WEIGHT
+    )
     ppo_epoch: int = flag(8, ALGORITHM, "epochs over a rollout", at_least=1, at_most=1000)
-    num_mini_batch: int = flag(4, ALGORITHM, "mini-batches in an epoch", at_least=1)
-    entropy_coef: float = flag(0.01, ALGORITHM, "weight of the entropy bonus", at_least=0)
-    value_loss_coef: float = flag(0.5, ALGORITHM, "weight of the value loss", at_least=0)
+    num_mini_batch: int = flag(
+        4,
+        ALGORITHM,
+        "mini-batches in an epoch over a full rollout; fewer of the same size over a smaller one",
+        at_least=1,
+    )
+    entropy_coef: float = weight(0.01, ALGORITHM, "weight of the entropy bonus")
+    value_loss_coef: float = weight(0.5, ALGORITHM, "weight of the value loss")
     max_grad_norm: float = flag(0.5, ALGORITHM, "gradients are clipped to this norm", above=0)
     use_linear_lr_decay: bool = flag(False, ALGORITHM, "let the learning rate fall to 0")
     target_kl: float | None = flag(

@@ -86,7 +86,8 @@ class Trainer:
         self.policy = ActorCritic(
             self.envs.observation_size, self.envs.num_actions, settings.hidden_size
         )
-        self.algorithm = PPO(self.policy, ppo_settings(settings))
+        self.rollout_rows = settings.num_processes * settings.num_steps
+        self.algorithm = PPO(self.policy, ppo_settings(settings), rollout_rows=self.rollout_rows)
         self.generators = [
             np.random.default_rng([settings.seed, 1, index])
             for index in range(settings.num_processes)
@@ -94,9 +95,14 @@ class Trainer:
         self.shuffle = np.random.default_rng([settings.seed, 2])
         self.counts = RunCounts()
         self.heldout = sample_questions(task.heldout, settings.eval_sample)
-        self.updates = ceil(settings.num_env_steps / (settings.num_processes * settings.num_steps))
         self._calls_before_resume = dict(self.counts.calls)
         self._saved: tuple[dict[str, Any], dict[str, Any]] | None = None
+
+    @property
+    def updates(self) -> int:
+        """Updates in all: those done, of which one may have been short, and those to come."""
+        left = max(0, self.settings.num_env_steps - self.counts.env_steps)
+        return self.counts.update + ceil(left / self.rollout_rows)
 
     def begin(self) -> None:
         """Asks the first question of every environment: a new run starts here."""
