@@ -15,11 +15,13 @@ from data import Question
 from errors import ServerUnavailableError
 from model_client.session import Models
 from objectives import Score, Term
+from operators import load_operators
 from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
 from servers.simulated import Fault, SimulatedServer
 
 MakeModels = Callable[..., Models]
 MakeEnv = Callable[..., QueryMutationEnv]
+REPHRASE = 1 + [operator.name for operator in load_operators()].index("rephrase")
 
 
 def test_gymnasiums_checker_passes(
@@ -110,7 +112,7 @@ def test_a_rewrite_goes_inside_the_template_that_is_there(
     env = make_env(models_for(server), max_rewrites=2)
     env.reset(seed=1)
     env.step(1)
-    _, _, _, _, info = env.step(7)
+    _, _, _, _, info = env.step(REPHRASE)
     assert info["rewritten_query"] == f"Question: {info['rewritten_question']}\nAnswer:"
 
 
@@ -131,7 +133,7 @@ def test_a_failed_step_is_marked_and_ends_the_episode_without_a_verdict(
     env = make_env(models_for(server), max_rewrites=3)
     before, _ = env.reset(seed=1)
     server.set_faults(Fault("bad_request", model=failing_model))
-    observation, reward, terminated, truncated, info = env.step(7)
+    observation, reward, terminated, truncated, info = env.step(REPHRASE)
     assert (reward, terminated, truncated, info["failed"]) == (0.0, False, True, True)
     assert "HTTP 400" in info["failure"]
     assert np.array_equal(before, observation)
@@ -284,7 +286,7 @@ def test_answers_at_temperature_0_are_shared_also_where_rewrites_are_sampled(
     assert server.stats.generation_calls == calls
     for _ in range(2):
         env.reset(seed=1)
-        env.step(7)
+        env.step(REPHRASE)
     assert server.stats.calls_by_model["qwen2.5:3b"] == 2
 
 

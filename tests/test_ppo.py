@@ -119,7 +119,7 @@ def test_a_failed_step_is_masked_ends_its_episode_and_the_next_begins(
     models_for: Callable[..., Models],
     make_env: Callable[..., QueryMutationEnv],
 ) -> None:
-    operators = select_operators(load_operators(), ["rephrase", "shorten", "formal"])
+    operators = select_operators(load_operators(), ["rephrase", "shorten", "clean_up"])
     env = make_env(models_for(server), operators=operators, max_rewrites=3)
     group = BatchedQueryMutationEnv([env], 1)
     group.batch_reset()
