@@ -135,22 +135,21 @@ def query_target_model(prompt: str, *, models: Models | None = None) -> TargetAn
 def mutation_flow(
     query: str, operator: Operator, roles: Roles, *, seed: int | None = None
 ) -> Generator[Any, Any, Mutation]:
-    """The flow of one rewrite: edit it or ask the mutator, check that the meaning was kept."""
-    cost, refused = CallCost(), ""
-    if operator.needs_model:
-        outcome: Outcome = yield roles.mutation_call(operator.messages(query), seed=seed)
-        cost = CallCost.of(outcome)
-        if outcome.failure is not None:
-            return Mutation(query, query, operator.name, True, outcome.failure.reason, cost)
-        rewrite, refused = operator.read_rewrite(query, outcome.text)
-    else:
-        rewrite = operator.edit(query)
+    """The flow of one rewrite: ask the mutator, read its words, check that it kept the meaning."""
+    if not operator.needs_model:
+        edited = operator.edit(query)
+        return Mutation(edited, operator.wrap(edited), operator.name)
+    outcome: Outcome = yield roles.mutation_call(operator.messages(query), seed=seed)
+    cost = CallCost.of(outcome)
+    if outcome.failure is not None:
+        return Mutation(query, query, operator.name, True, outcome.failure.reason, cost)
+    rewrite, refused = operator.read_rewrite(query, outcome.text)
     if not refused and operator.preserves_meaning and rewrite != query:
         vectors: Vectors = yield Encode((query, correct_spelling(query), rewrite))
         fidelity = float(np.max(vectors[:2] @ vectors[2]))
         if fidelity < MIN_FIDELITY:
             rewrite, refused = query, f"fidelity {fidelity:.2f} is below {MIN_FIDELITY}"
-    return Mutation(rewrite, operator.wrap(rewrite), operator.name, False, refused, cost)
+    return Mutation(rewrite, rewrite, operator.name, False, refused, cost)
 
 
 def answer_flow(
