@@ -27,6 +27,7 @@ from evaluation.report import as_json, as_text, draw
 from evaluation.trained_policy import (
     TrainedPolicy,
     changed,
+    check_same_task,
     load_run,
     load_trained,
     use_one_thread,
@@ -49,8 +50,6 @@ TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
 TRAINING_QUESTIONS = 100
 SCORING = 1
 """To be raised with any change of how answers are scored: older records are then not used."""
-AT_ONCE = 64
-"""Questions under way together where the limit of calls is not known; else two for each call."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +98,9 @@ def evaluate_command(
     run = RunDirectory(run_path)
     settings, operators = load_run(run)
     settings = changed(settings, changes)
-    if not run.checkpoint.is_file():
-        raise UserError(f"{run.path} holds no checkpoint; is it the run you mean?")
-    task = replace(load_task(settings), operators=operators)
+    trained = load_trained(run, settings, operators)
+    task = load_task(settings, operators)
+    check_same_task(run, task)
     heldout = _other_heldout(dataset, task, settings) if dataset else task.heldout
     directory = Path(output) if output else run.path / _name(dataset, changes["target_model"])
     plan = make_plan(
@@ -119,7 +118,6 @@ def evaluate_command(
             f"target {models.roles.target_model}"
         )
         print(printable(told), file=sys.stderr)
-        trained = load_trained(run, settings, operators)
         evaluate(trained, task, models, plan, settings)
     return 0
 
@@ -232,7 +230,6 @@ def _measure(
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
     total = len(waiting)
     waiting = [(q, how) for q, how in waiting if fingerprint(q) not in records.measured]
-    at_once = 2 * max_workers if max_workers else AT_ONCE
     failed = 0
     with tqdm(
         total=total,
@@ -243,22 +240,14 @@ def _measure(
         bar_format="evaluating {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
         " [{elapsed}<{remaining}] {desc}",
     ) as bar:
-        started = 0
-        while started < len(waiting) or runner.pending:
-            while started < len(waiting) and runner.pending < at_once:
-                question, how = waiting[started]
-                runner.start(started, measure_flow(question, how), progress=started)
-                started += 1
-            for _, measured in runner.wait():
-                failed += bool(measured.failure)
-                records.add(measured)
-                counts = models.client.counts()
-                bar.set_description_str(
-                    f"{counts.model_calls} calls {failed} failed", refresh=False
-                )
-                bar.update()
-                if measured.failure and (reason := models.client.why_gone()):
-                    raise ServerUnavailableError(reason)
+        for _, measured in runner.each(measure_flow(question, how) for question, how in waiting):
+            failed += bool(measured.failure)
+            records.add(measured)
+            counts = models.client.counts()
+            bar.set_description_str(f"{counts.model_calls} calls {failed} failed", refresh=False)
+            bar.update()
+            if measured.failure and (reason := models.client.why_gone()):
+                raise ServerUnavailableError(reason)
 
 
 def _measured(questions: Sequence[Question], records: Records) -> list[Measured]:

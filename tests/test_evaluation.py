@@ -107,6 +107,46 @@ def test_other_questions_can_be_asked(run: Path, tmp_path: Path) -> None:
     assert figures(run, "evaluation-mine")["questions"] == 5
 
 
+def test_the_run_brings_its_own_operators(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[[operator]]\nname = "please"\ntemplate = "Please: {query}"\n')
+    run = tmp_path / "run"
+    flags = ["--operators", str(file), "--only-operators", "please,rephrase"]
+    assert train(server, run, *flags) == 0
+    file.unlink()
+    assert main([str(run), *FEW]) == 0
+    assert [way["name"] for way in figures(run)["operators"]] == ["please", "rephrase"]
+
+
+@pytest.mark.parametrize("what", ["questions", "objective", "operators"])
+def test_what_the_run_was_trained_with_must_not_have_changed(
+    what: str, server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions, objective = tmp_path / "mine.jsonl", tmp_path / "mine.py"
+    questions.write_text(Path("data/questions.jsonl").read_text())
+    objective.write_text("def brief(batch):\n    return [1.0 for _ in batch.answers]\n")
+    run = tmp_path / "run"
+    flags = ["--dataset", str(questions), "--objective", f"{objective}:brief"]
+    assert train(server, run, *flags) == 0
+    if what == "questions":
+        rows = questions.read_text().splitlines()
+        questions.write_text("\n".join(row for row in rows if '"heldout"' not in row))
+    elif what == "objective":
+        objective.write_text(objective.read_text().replace("1.0", "2.0"))
+    else:
+        config = json.loads((run / "config.json").read_text())
+        config["operators"][0]["description"] = "another one"
+        (run / "config.json").write_text(json.dumps(config))
+    capsys.readouterr()
+    assert main([str(run), *FEW]) == 2
+    said = capsys.readouterr().err
+    assert "its questions, operators or objective have changed since it was trained" in said
+    assert len(said.splitlines()) <= 2
+    assert not (run / "evaluation").exists()
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -140,6 +180,14 @@ def test_training_ends_in_an_evaluation_and_draws_the_held_out_curve(
     assert json.loads((run / "summary.json").read_text())["heldout_gain"] == pytest.approx(
         curve[-1][1], abs=1e-6
     )
+
+
+def test_a_judge_that_is_not_asked_need_not_answer(server: SimulatedServer, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with SimulatedServer(models=("wise:70b",)) as judge:
+        flags = ["--judge-server", judge.url, "--judge-model", "wise:70b"]
+        assert train(server, run, *flags) == 0
+    assert main([str(run), *FEW]) == 0
 
 
 def test_questions_that_are_all_trained_on_are_not_evaluated(
