@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evaluation.trained_policy import load_policy
@@ -169,6 +170,57 @@ def test_neither_a_damaged_config_nor_a_lost_one_ends_in_a_traceback(
         said = capsys.readouterr().err
         assert message in said, what
         assert len(said.splitlines()) <= 2, what
+
+
+def test_a_choice_is_explained_by_what_similar_training_questions_gained(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = [json.loads(line) for line in (run / "transitions.jsonl").read_text().splitlines()]
+    tried = next(
+        step
+        for step in steps
+        if step["operator"] != "stop" and step["query"] == step["original_query"]
+    )
+    capsys.readouterr()
+    assert main(["--run", str(run), "--explain", "--json", tried["original_query"]]) == 0
+    similar = json.loads(capsys.readouterr().out)["similar"]
+    assert len(similar) == 3
+    assert similar[0]["question"] == tried["original_query"]
+    assert similar[0]["similarity"] == pytest.approx(1, abs=1e-3)
+    assert similar[0]["gains"][tried["operator"]] == pytest.approx(
+        np.mean(
+            [
+                step["reward"]
+                for step in steps
+                if step["query"] == step["original_query"] == tried["original_query"]
+                and step["operator"] == tried["operator"]
+            ]
+        )
+    )
+    assert main(["--run", str(run), "--explain", tried["original_query"]]) == 0
+    assert f"similar:    {tried['original_query']} (" in capsys.readouterr().out
+
+
+def test_a_question_is_left_alone_where_the_policy_is_not_sure(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = "wat is teh capital of peru"
+    capsys.readouterr()
+    assert main(["--run", str(run), "--json", question]) == 0
+    chosen = json.loads(capsys.readouterr().out)
+    best, chance = next(iter(chosen["probabilities"].items()))
+    assert chosen["operators"][:1] == [best], "a policy that stops at once would prove nothing"
+    assert main(["--run", str(run), "--json", "--only-if-confident", "1", question]) == 0
+    left = json.loads(capsys.readouterr().out)
+    assert left["operators"] == []
+    assert left["rewritten_query"] == question
+    assert left["answer_after"] == left["answer_before"]
+    assert main(["--run", str(run), "--only-if-confident", "1", question]) == 0
+    said = capsys.readouterr().out
+    assert f"none: {best} would be the choice, with {chance:.0%} below the 100% asked for" in said
+    sure = str(chance - 0.01)
+    assert main(["--run", str(run), "--json", "--only-if-confident", sure, question]) == 0
+    assert json.loads(capsys.readouterr().out)["operators"][:1] == [best]
 
 
 def test_a_policy_needs_no_judge_to_rewrite(tmp_path: Path, server: SimulatedServer) -> None:

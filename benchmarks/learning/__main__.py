@@ -32,10 +32,11 @@ def run(argv: Sequence[str] | None = None) -> int:
 
     from benchmarks.learning.learners import LEARNERS
     from benchmarks.learning.report import as_text, draw, summarised
-    from benchmarks.learning.tasks import observe, shipped_questions, simulated_task
+    from benchmarks.learning.tasks import observe, simulated_task
+    from data import load_questions
 
     torch.set_num_threads(1)
-    questions = shipped_questions()
+    questions = load_questions()
     observed = observe(questions)
     tasks = [simulated_task(seed, questions, observed) for seed in range(args.seeds)]
     shares: dict[str, Any] = {}
