@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +153,7 @@ def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
         raise UserError(f"{run.path / CONFIG} is damaged: it has no list of operators")
     try:
         return settings, [_stored_operator(entry) for entry in stored]
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{run.path / CONFIG} is damaged: an operator is not as it was stored ({error})"
         ) from error
@@ -161,14 +161,24 @@ def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
 
 def _stored_operator(entry: dict[str, Any]) -> Operator:
     """The operator that config.json holds; raises for what is not one."""
-    examples = tuple((before, after) for before, after in entry["examples"])
-    operator = Operator(**{**entry, "examples": examples})
-    texts: list[str | None] = [operator.name, operator.description, operator.ends_with]
-    texts += [text for example in examples for text in example]
-    texts += [operator.instruction if operator.template is None else operator.template]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{operator.name!r} has a value that is not text")
-    return operator
+    values: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
+    }
+    values["examples"] = tuple((before, after) for before, after in entry["examples"])
+    for item in fields(Operator):
+        value = values.get(item.name, item.default)
+        if isinstance(item.default, bool):
+            right = isinstance(value, bool)
+        else:
+            same_kind = isinstance(value, tuple) == isinstance(item.default, tuple)
+            right = value == item.default or (same_kind and _made_of_text(value))
+        if not right:
+            raise TypeError(f"{item.name} is {value!r}")
+    return Operator(**values)
+
+
+def _made_of_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple) and all(map(_made_of_text, value)))
 
 
 def check_same_task(run: RunDirectory, task: Task) -> None:
