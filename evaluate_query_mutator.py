@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from command_line import OneLineParser, exit_code, leave
+from evaluation.defaults import MARGIN, TRAINING_QUESTIONS
 from training.flags import at_least, fraction
 
 
@@ -28,16 +29,17 @@ def build_parser() -> argparse.ArgumentParser:
     add(
         "--num-training-questions",
         type=at_least(1),
-        default=100,
+        default=TRAINING_QUESTIONS,
         metavar="N",
-        help="training questions on which the best single operator is chosen (default: 100)",
+        help="training questions on which the best single operator is chosen "
+        "(default: %(default)s)",
     )
     add(
         "--margin",
         type=fraction,
-        default=0.02,
+        default=MARGIN,
         metavar="X",
-        help="difference in score that nobody would miss (default: 0.02)",
+        help="difference in score that nobody would miss (default: %(default)s)",
     )
     add(
         "--target-model", help="model that answers (default: as in training); another one: transfer"

@@ -16,41 +16,39 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from command_line import printable, show_warnings
+from command_line import show_warnings
 from data import Question, load_questions, sample_questions, split_questions
 from environment.scoring import flow_handlers
 from errors import ServerUnavailableError, UserError
-from evaluation.comparison import Pick, compare
-from evaluation.measuring import Asking, Measured, Tried, fingerprint, measure_flow
+from evaluation.comparison import compare
+from evaluation.defaults import MARGIN, TRAINING_QUESTIONS
+from evaluation.measuring import Asking, Measured, fingerprint, measure_flow
+from evaluation.rating import helpful_rate, judge_and_facts
 from evaluation.records import Records
 from evaluation.report import as_json, as_text, draw
 from evaluation.trained_policy import (
     TrainedPolicy,
     changed,
+    check_same_task,
     load_run,
     load_trained,
     use_one_thread,
 )
-from evaluation.verdict import MARGIN, decide
-from model_client.encoders import Encoder
+from evaluation.verdict import decide
+from model_client.connect import told_digests
 from model_client.flows import FlowRunner
 from model_client.session import Models, open_models
-from objectives import Batch, Weights
-from objectives.helpful import make_helpful_objective
-from training.command import Finished
+from training.command import Finished, say_servers
 from training.run_directory import RunDirectory
-from training.settings import Settings
+from training.settings import Settings, may_ask_judge
 from training.setup import Task, check_references, load_task, model_options
 
 logger = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
 TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
-TRAINING_QUESTIONS = 100
 SCORING = 1
 """To be raised with any change of how answers are scored: older records are then not used."""
-AT_ONCE = 64
-"""Questions under way together where the limit of calls is not known; else two for each call."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,8 @@ class Plan:
     directory: Path
     again: str
     """The command that goes on with an interrupted evaluation."""
+    dataset: str | None = None
+    """The file that the held-out questions are from; None for the shipped ones."""
     margin: float = MARGIN
 
 
@@ -77,6 +77,7 @@ def evaluate_finished(finished: Finished) -> None:
         run.path / EVALUATION,
         again=f"python evaluate_query_mutator.py {shlex.quote(str(run.path))}"
         + (f" --num-questions {settings.eval_questions}" if settings.eval_questions else ""),
+        dataset=settings.dataset,
         num_questions=settings.eval_questions,
     )
     trained = load_trained(run, settings, task.operators)
@@ -97,29 +98,25 @@ def evaluate_command(
     show_warnings()
     use_one_thread()
     run = RunDirectory(run_path)
-    settings, operators = load_run(run)
-    settings = changed(settings, changes)
-    if not run.checkpoint.is_file():
-        raise UserError(f"{run.path} holds no checkpoint; is it the run you mean?")
-    task = replace(load_task(settings), operators=operators)
+    of_run, operators = load_run(run)
+    settings = changed(of_run, changes)
+    trained = load_trained(run, settings, operators)
+    task = load_task(settings, operators)
+    check_same_task(run, task)
     heldout = _other_heldout(dataset, task, settings) if dataset else task.heldout
-    directory = Path(output) if output else run.path / _name(dataset, changes["target_model"])
+    directory = Path(output) if output else run.path / _name(dataset, of_run, settings)
     plan = make_plan(
         heldout,
         task.train,
         directory,
         again=shlex.join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
+        dataset=dataset or settings.dataset,
         num_questions=num_questions,
         num_training=num_training,
         margin=margin,
     )
     with open_models(**model_options(settings)) as models:
-        told = (
-            f"server: {models.connection.why}; mutator {models.roles.mutator_model}, "
-            f"target {models.roles.target_model}"
-        )
-        print(printable(told), file=sys.stderr)
-        trained = load_trained(run, settings, operators)
+        say_servers(models, settings)
         evaluate(trained, task, models, plan, settings)
     return 0
 
@@ -146,6 +143,7 @@ def make_plan(
     directory: Path,
     *,
     again: str,
+    dataset: str | None = None,
     num_questions: int | None = None,
     num_training: int = TRAINING_QUESTIONS,
     margin: float = MARGIN,
@@ -154,7 +152,7 @@ def make_plan(
     if not heldout:
         raise UserError("no question is held out: an evaluation needs some (split: heldout)")
     chosen = sample_questions(heldout, num_questions)
-    return Plan(chosen, sample_questions(training, num_training), directory, again, margin)
+    return Plan(chosen, sample_questions(training, num_training), directory, again, dataset, margin)
 
 
 def evaluate(
@@ -163,7 +161,7 @@ def evaluate(
     """Asks, compares, writes and prints."""
     asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
     try:
-        records = Records(plan.directory, _fingerprint(asking, settings, task))
+        records = Records(plan.directory, _fingerprint(asking, settings, task, models))
     except OSError as error:
         raise UserError(f"cannot write to {plan.directory}: {error.strerror}") from error
     try:
@@ -175,51 +173,32 @@ def evaluate(
             file=sys.stderr,
         )
         raise
-    heldout = _measured(plan.heldout, records)
-    training = _measured(plan.training, records)
-    heldout, failed = _without_failures(heldout)
-    training, _ = _without_failures(training)
+    heldout, failures = _without_failures(_measured(plan.heldout, records))
+    training, failures_in_training = _without_failures(_measured(plan.training, records))
     if not heldout or not training:
-        raise ServerUnavailableError("no question could be asked in every way")
-    comparison = compare(heldout, training, helpful_pick(models.encoder))
+        reason = (failures or failures_in_training)[0]
+        raise ServerUnavailableError(f"no question could be asked in every way ({reason})")
+    comparison = compare(heldout, training, helpful_rate(models.encoder))
     verdict = decide(comparison, margin=plan.margin)
-    text = as_text(comparison, verdict)
-    if failed:
-        text = f"{failed} questions are left out: a call failed.\n\n{text}"
+    judge = judge_and_facts(plan.heldout, heldout) if settings.objective == "judge" else None
+    text = as_text(comparison, verdict, judge)
+    if failures:
+        text = f"{len(failures)} questions are left out: a call failed.\n\n{text}"
     about = {
         "objective": settings.objective,
+        "dataset": plan.dataset or "shipped",
         "target_model": models.roles.target_model,
         "mutator_model": models.roles.mutator_model,
-        "left_out": failed,
+        "judge_model": models.roles.judge_model if may_ask_judge(settings) else None,
+        "judge": asdict(judge) | {"agreement": judge.agreement} if judge else None,
+        "margin": plan.margin,
+        "left_out": len(failures),
     }
     (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
     figures = json.dumps(as_json(comparison, verdict, about), indent=2, ensure_ascii=False)
     (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
     print(f"\n{text}\n")
     print(f"picture: {draw(comparison, verdict, plan.directory / PICTURE)}")
-
-
-def helpful_pick(encoder: Encoder) -> Pick:
-    """Picks the answer that `helpful` scores best: it needs no reference."""
-    objective = make_helpful_objective(Weights())
-
-    def pick(measured: Measured, tried: Sequence[Tried]) -> int:
-        count = len(tried)
-        scores = objective(
-            Batch(
-                questions=[measured.question] * count,
-                rewritten_questions=[one.rewritten_question for one in tried],
-                answers=[one.answer for one in tried],
-                references=[""] * count,
-                key_facts=[()] * count,
-                encode=encoder.encode_each,
-                columns=[{}] * count,
-                evidence=[None] * count,
-            )
-        )
-        return max(range(count), key=lambda index: scores[index].total)
-
-    return pick
 
 
 def _measure(
@@ -232,7 +211,6 @@ def _measure(
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
     total = len(waiting)
     waiting = [(q, how) for q, how in waiting if fingerprint(q) not in records.measured]
-    at_once = 2 * max_workers if max_workers else AT_ONCE
     failed = 0
     with tqdm(
         total=total,
@@ -243,22 +221,14 @@ def _measure(
         bar_format="evaluating {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
         " [{elapsed}<{remaining}] {desc}",
     ) as bar:
-        started = 0
-        while started < len(waiting) or runner.pending:
-            while started < len(waiting) and runner.pending < at_once:
-                question, how = waiting[started]
-                runner.start(started, measure_flow(question, how), progress=started)
-                started += 1
-            for _, measured in runner.wait():
-                failed += bool(measured.failure)
-                records.add(measured)
-                counts = models.client.counts()
-                bar.set_description_str(
-                    f"{counts.model_calls} calls {failed} failed", refresh=False
-                )
-                bar.update()
-                if measured.failure and (reason := models.client.why_gone()):
-                    raise ServerUnavailableError(reason)
+        for _, measured in runner.each(measure_flow(question, how) for question, how in waiting):
+            failed += bool(measured.failure)
+            records.add(measured)
+            counts = models.client.counts()
+            bar.set_description_str(f"{counts.model_calls} calls {failed} failed", refresh=False)
+            bar.update()
+            if measured.failure and (reason := models.client.why_gone()):
+                raise ServerUnavailableError(reason)
 
 
 def _measured(questions: Sequence[Question], records: Records) -> list[Measured]:
@@ -266,17 +236,25 @@ def _measured(questions: Sequence[Question], records: Records) -> list[Measured]
     return [measured for measured in found if measured is not None]
 
 
-def _without_failures(measured: Sequence[Measured]) -> tuple[list[Measured], int]:
+def _without_failures(measured: Sequence[Measured]) -> tuple[list[Measured], list[str]]:
+    """Those without a failure, and the reasons of the others."""
     good = [one for one in measured if not one.failure]
-    return good, len(measured) - len(good)
+    return good, [one.failure for one in measured if one.failure]
 
 
-def _name(dataset: str | None, target_model: str | None) -> str:
-    parts = [EVALUATION, Path(dataset).stem if dataset else "", target_model or ""]
+def _name(dataset: str | None, of_run: Settings, settings: Settings) -> str:
+    """The directory of an evaluation: what is not as in the run is in its name."""
+    parts = [EVALUATION, Path(dataset).stem if dataset else ""]
+    if settings.target_model != of_run.target_model:
+        parts.append(settings.target_model or "")
+    if settings.mutator_model != of_run.mutator_model:
+        parts.append(f"mutator_{settings.mutator_model}")
+    if may_ask_judge(settings) and settings.judge_model != of_run.judge_model:
+        parts.append(f"judge_{settings.judge_model}")
     return "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts if part)
 
 
-def _fingerprint(asking: Asking, settings: Settings, task: Task) -> str:
+def _fingerprint(asking: Asking, settings: Settings, task: Task, models: Models) -> str:
     """Changes with all that a measured question depends on, other than the question itself."""
     assert isinstance(asking.policy, torch.nn.Module)
     weights = hashlib.sha256()
@@ -286,6 +264,7 @@ def _fingerprint(asking: Asking, settings: Settings, task: Task) -> str:
         weights.hexdigest(),
         task.objective_source,
         asdict(asking.roles),
+        told_digests(models.client.backends),
         [asdict(operator) for operator in asking.operators],
         {key: value for key, value in settings.stored().items() if "weight" in key},
         settings.objective,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ RANDOM = "random operator"
 BEST_OF_N = "best of {n}, picked without the reference"
 ORACLE = "oracle"
 DRAWS = 64
+FACTS = "facts"
+"""The term of a score that is the share of key facts in an answer."""
 
-Pick = Callable[[Measured, Sequence[Tried]], int]
-"""Which of some answers to a question looks best, told without the reference."""
+Rate = Callable[[Measured, Sequence[Tried]], Sequence[float]]
+"""How good each of some answers to a question looks, told without the reference."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,10 @@ class Comparison:
     chosen: dict[str, float]
     """How often the policy ended with which operators."""
     score_and_length: float | None
-    """Correlation of score and words of an answer, given the facts in it: far from 0, the
-    objective pays for brevity or length. None where nothing varies."""
+    """Correlation of score and words among the answers to a question, at an equal share of key
+    facts: far from 0, the objective pays for brevity or length. None where nothing varies."""
+    facts_known: bool
+    """Whether answers are scored by key facts; else the correlation is not given them."""
 
     def against(self, name: str) -> Difference:
         """The policy's lead over one of the alternatives."""
@@ -71,7 +76,7 @@ class Comparison:
 
 
 def compare(
-    heldout: Sequence[Measured], training: Sequence[Measured], pick: Pick, *, seed: int = 0
+    heldout: Sequence[Measured], training: Sequence[Measured], rate: Rate, *, seed: int = 0
 ) -> Comparison:
     """Compares the policy with the alternatives on held-out questions.
 
@@ -85,8 +90,9 @@ def compare(
     meanings = [measured.meaning for measured in heldout]
     names = [name for name in heldout[0].ways if name != UNCHANGED]
     single = best_single(training)
-    n = max(2, round(float(np.mean([tried.target_calls for tried in policy]))))
-    best_of = _best_of(heldout, n, pick, seed)
+    # Rounded up: the policy must not win by asking more often.
+    n = max(2, math.ceil(np.mean([tried.target_calls for tried in policy])))
+    best_of = _best_of(heldout, n, rate, seed)
     alternatives = {
         UNCHANGED: _column(heldout, [UNCHANGED]),
         RANDOM: _column(heldout, names),
@@ -112,7 +118,8 @@ def compare(
                 " + ".join(tried.operators) or UNCHANGED for tried in policy
             ).most_common()
         },
-        score_and_length([tried for one in heldout for tried in one.ways.values()]),
+        score_and_length([list(one.ways.values()) for one in heldout]),
+        any(FACTS in tried.terms for one in heldout for tried in one.ways.values()),
     )
 
 
@@ -123,12 +130,21 @@ def best_single(training: Sequence[Measured]) -> str:
     return max(names, key=lambda name: means[name])
 
 
-def score_and_length(answers: Sequence[Tried]) -> float | None:
-    """The correlation of score and words, at an equal share of key facts where that is known."""
-    scores = np.array([one.score for one in answers])
-    words = np.array([len(one.answer.split()) for one in answers], float)
-    facts = np.array([one.terms.get("facts", {}).get("value", 0.0) for one in answers])
-    given = np.stack([np.ones_like(facts), facts], axis=1)
+def score_and_length(answers: Sequence[Sequence[Tried]]) -> float | None:
+    """The correlation of score and words within questions, each with its answers.
+
+    At an equal share of key facts where that is known. What is easy to answer, and answered
+    briefly, says nothing of what the objective pays for: each question is its own measure.
+    """
+    rows = []
+    for tried in answers:
+        cells = [
+            (one.score, len(one.answer.split()), one.terms.get(FACTS, {}).get("value", 0.0))
+            for one in tried
+        ]
+        rows.append(np.array(cells, float) - np.mean(cells, axis=0))
+    scores, words, facts = np.concatenate(rows).T
+    given = facts[:, None]
     left = [values - given @ np.linalg.lstsq(given, values)[0] for values in (scores, words)]
     if min(float(np.std(values)) for values in left) < ROUNDING:
         return None
@@ -158,26 +174,29 @@ def _oracle(measured: Sequence[Measured]) -> Numbers:
     return np.array(rows)
 
 
-def _best_of(measured: Sequence[Measured], n: int, pick: Pick, seed: int) -> Numbers:
-    """The unchanged question and n - 1 operators drawn at random, of which one is picked.
+def _best_of(measured: Sequence[Measured], n: int, rate: Rate, seed: int) -> Numbers:
+    """The unchanged question and n - 1 operators drawn at random, of which the best rated counts.
 
     For n = 2 the mean over all draws is taken, else over some.
     """
     generator = np.random.default_rng(seed)
     rows = []
     for one in measured:
-        names = [name for name in one.ways if name != UNCHANGED]
-        few = min(n - 1, len(names))
+        names = [UNCHANGED, *(name for name in one.ways if name != UNCHANGED)]
+        tried = [one.ways[name] for name in names]
+        rated, all_cells = np.asarray(rate(one, tried)), _cells(tried)
+        operators = np.arange(1, len(names))
+        few = min(n - 1, len(operators))
         draws = (
-            [[name] for name in names]
+            operators[:, None]
             if few == 1
-            else [list(generator.choice(names, few, replace=False)) for _ in range(DRAWS)]
+            else [generator.choice(operators, few, replace=False) for _ in range(DRAWS)]
         )
         cells = []
         for draw in draws:
-            tried = [one.ways[UNCHANGED], *(one.ways[name] for name in draw)]
-            costs = _cells(tried)
-            cells.append([tried[pick(one, tried)].score, *costs[:, 1:].sum(0)])
+            asked = np.array([0, *draw])
+            best = asked[rated[asked].argmax()]
+            cells.append([all_cells[best, 0], *all_cells[asked, 1:].sum(0)])
         rows.append(np.mean(cells, axis=0))
     return np.array(rows)
 

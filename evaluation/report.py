@@ -12,7 +12,8 @@ from typing import Any
 from command_line import printable
 from evaluation.comparison import Comparison, Way
 from evaluation.statistics import Difference
-from evaluation.verdict import Verdict, interval
+from evaluation.verdict import Verdict, with_interval
+from objectives.judge import JudgeAgreement
 
 FEWEST_SHOWN = 5
 """With fewer questions an interval is wider than any score could differ."""
@@ -21,7 +22,7 @@ LONGEST_LABEL = 40
 HEADINGS = ("", "score", "policy ahead by", "target calls", "mutator calls", "seconds")
 
 
-def as_text(comparison: Comparison, verdict: Verdict) -> str:
+def as_text(comparison: Comparison, verdict: Verdict, judge: JudgeAgreement | None = None) -> str:
     """The tables for the terminal, the verdict last."""
     best = comparison.best_single
     parts = [
@@ -50,6 +51,7 @@ def as_text(comparison: Comparison, verdict: Verdict) -> str:
         "the policy chose: "
         + ", ".join(f"{name} {share:.0%}" for name, share in comparison.chosen.items()),
         *_length_line(comparison),
+        *_judge_line(judge),
         verdict.sentence,
     ]
     return "\n\n".join(parts)
@@ -58,9 +60,25 @@ def as_text(comparison: Comparison, verdict: Verdict) -> str:
 def _length_line(comparison: Comparison) -> list[str]:
     if comparison.score_and_length is None:
         return []
+    given = ", given its facts" if comparison.facts_known else ""
     return [
-        "correlation of score and length of an answer, given its facts: "
+        f"correlation of score and length of an answer within its question{given}: "
         f"{comparison.score_and_length:+.2f}"
+    ]
+
+
+def _judge_line(judge: JudgeAgreement | None) -> list[str]:
+    if judge is None or judge.flip_share is None:
+        return []
+    agreeing = (
+        f"prefers the one with more key facts in {judge.agreement:.0%} of the {judge.decided} "
+        "it decides and facts tell apart"
+        if judge.agreement is not None
+        else "decides none that key facts tell apart"
+    )
+    return [
+        f"the judge, of {judge.judged} pairs of answers: {agreeing}; changes its mind with the "
+        f"order in {judge.flip_share:.0%}"
     ]
 
 
@@ -140,7 +158,7 @@ def _row(way: Way) -> tuple[str, ...]:
 def _shown(difference: Difference) -> str:
     if difference.groups < FEWEST_SHOWN:
         return f"{difference.mean:+.3f}"
-    return f"{difference.mean:+.3f} {interval(difference)}"
+    return with_interval(difference)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

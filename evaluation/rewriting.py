@@ -70,23 +70,24 @@ def rewrite_command(
     least_probability: float,
     changes: dict[str, Any],
 ) -> int:
-    """Rewrites, prints; returns the exit code."""
+    """Rewrites, prints each as soon as those before it are done; returns the exit code."""
     show_warnings()
     use_one_thread()
     texts = _gather(questions, file)
     with load_policy(run_path, **changes) as policy:
         memory = TrainingMemory(run_path, policy.models.encoder) if explain else None
-        results = policy.rewrite_all(texts, least_probability=least_probability)
-        for result in results:
+        failed = False
+        for result in policy.rewrite_each(texts, least_probability=least_probability):
+            failed = failed or bool(result.failed)
             similar = memory.similar(result.question) if memory else []
             if as_json:
                 row = asdict(result)
                 if memory:
                     row["similar"] = [asdict(one) for one in similar]
-                print(json.dumps(row))
+                print(json.dumps(row), flush=True)
             else:
-                print(_shown(result, similar, least_probability))
-    return 1 if any(result.failed for result in results) else 0
+                print(_shown(result, similar, least_probability), flush=True)
+    return 1 if failed else 0
 
 
 def _gather(questions: Sequence[str], file: str | None) -> list[str]:

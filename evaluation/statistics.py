@@ -41,19 +41,21 @@ class Difference:
     def below_0(self) -> bool:
         return self.high < 0
 
-    def needed_for_effect(self) -> int | None:
-        """Pairs with which a difference of this size would show, four times in five."""
-        if self.mean == 0:
+    def needed_to_exclude(self, distance: float) -> int | None:
+        """Pairs with which the interval would end before `distance` from this mean.
+
+        Four times in five, that is. None where no number of pairs would do, or where one pair
+        does not tell how others would differ.
+
+        >>> Difference(0.1, -0.1, 0.3, error=0.1, critical=2.0, groups=50).needed_to_exclude(0.1)
+        404
+        """
+        if self.groups < 2 or distance <= 0:
             return None
-        reach = self.critical + stats.norm.ppf(POWER)
-        return self._scaled(reach * self.error / abs(self.mean))
-
-    def needed_for_margin(self, margin: float) -> int:
-        """Pairs with which the interval would reach no further than `margin` to each side."""
-        return self._scaled(self.critical * self.error / margin)
-
-    def _scaled(self, factor: float) -> int:
-        return int(np.ceil(self.groups * factor**2))
+        if self.error == 0:
+            return FEWEST_EQUAL
+        reach = (self.critical + stats.norm.ppf(POWER)) * self.error
+        return int(np.ceil(self.groups * (reach / distance) ** 2))
 
 
 def paired_differences(

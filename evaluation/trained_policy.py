@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from model_client.session import Models, open_models
 from operators import Operator
 from ppo import ActorCritic
 from training.run_directory import CONFIG, RunDirectory
-from training.settings import Settings, check, parsed_fields
-from training.setup import model_options
+from training.settings import Settings, check, may_ask_judge, parsed_fields, read_settings
+from training.setup import Task, model_options
 
 STOP = "stop"
 
@@ -96,15 +96,27 @@ class LoadedPolicy:
         self, questions: Sequence[str], *, least_probability: float = 0.0
     ) -> list[Rewritten]:
         """What the policy makes of each question, in order."""
+        return list(self.rewrite_each(questions, least_probability=least_probability))
+
+    def rewrite_each(
+        self, questions: Sequence[str], *, least_probability: float = 0.0
+    ) -> Iterator[Rewritten]:
+        """What the policy makes of each question, in order, each as soon as it is known."""
         handlers = {Encode: encode_handler(self.models.encoder.encode_each)}
         runner = FlowRunner(self.models.client, handlers, max_workers=self._max_workers)
-        flows = [
+        flows = (
             self.trained.rewrite_flow(
                 question, self.models.roles, least_probability=least_probability
             )
             for question in questions
-        ]
-        return runner.run(flows)
+        )
+        early: dict[int, Rewritten] = {}
+        following = 0
+        for number, rewritten in runner.each(flows):
+            early[number] = rewritten
+            while following in early:
+                yield early.pop(following)
+                following += 1
 
     def close(self) -> None:
         self.models.close()
@@ -123,31 +135,59 @@ def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
     """
     directory = RunDirectory(run)
     settings, operators = load_run(directory)
-    settings = changed(settings, changes)
-    if not directory.checkpoint.is_file():
-        raise UserError(f"{directory.path} holds no checkpoint; is it the run you mean?")
-    models = open_models(**model_options(settings))
-    try:
-        trained = load_trained(directory, settings, operators)
-    except BaseException:
-        models.close()
-        raise
-    return LoadedPolicy(trained, models, settings.max_workers)
+    # Nothing is scored, so no judge is asked.
+    settings = replace(changed(settings, changes), judge_server=[], judge_model=None)
+    trained = load_trained(directory, settings, operators)
+    return LoadedPolicy(trained, open_models(**model_options(settings)), settings.max_workers)
 
 
 def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
     """The settings and the operators a run was trained with."""
     if not (run.path / CONFIG).is_file():
         raise UserError(f"{run.path} holds no run (no {CONFIG}); check the path")
-    config = run.read_json(CONFIG)
+    settings = read_settings(run.path / CONFIG)
+    if settings.max_rewrites is None:
+        raise UserError(f"{run.path / CONFIG} is damaged: it has no max_rewrites")
+    stored = run.read_json(CONFIG).get("operators")
+    if not isinstance(stored, list):
+        raise UserError(f"{run.path / CONFIG} is damaged: it has no list of operators")
     try:
-        operators = [
-            Operator(**{**stored, "examples": tuple(map(tuple, stored["examples"]))})
-            for stored in config["operators"]
-        ]
-        return Settings(**config["settings"]), operators
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{run.path / CONFIG} is damaged: {error}") from error
+        return settings, [_stored_operator(entry) for entry in stored]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{run.path / CONFIG} is damaged: an operator is not as it was stored ({error})"
+        ) from error
+
+
+def _stored_operator(entry: dict[str, Any]) -> Operator:
+    """The operator that config.json holds; raises for what is not one."""
+    values: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
+    }
+    values["examples"] = tuple((before, after) for before, after in entry["examples"])
+    for item in fields(Operator):
+        value = values.get(item.name, item.default)
+        if isinstance(item.default, bool):
+            right = isinstance(value, bool)
+        else:
+            same_kind = isinstance(value, tuple) == isinstance(item.default, tuple)
+            right = value == item.default or (same_kind and _made_of_text(value))
+        if not right:
+            raise TypeError(f"{item.name} is {value!r}")
+    return Operator(**values)
+
+
+def _made_of_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple) and all(map(_made_of_text, value)))
+
+
+def check_same_task(run: RunDirectory, task: Task) -> None:
+    """Refuses questions or an objective other than those that the run was trained with."""
+    if run.read_json(CONFIG).get("task_sha256") != task.fingerprint():
+        raise UserError(
+            f"cannot evaluate {run.path}: its questions, operators or objective have changed since "
+            "it was trained;\nbring them back, or train a new run"
+        )
 
 
 def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
@@ -158,13 +198,16 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
     if "server" in given:
         given |= {"mutator_server": [], "target_server": []}
     settings = replace(settings, **parsed_fields(given))
+    if not may_ask_judge(settings):
+        settings = replace(settings, judge_server=[], judge_model=None)
     check(settings)
     return settings
 
 
 def load_trained(run: RunDirectory, settings: Settings, operators: list[Operator]) -> TrainedPolicy:
     """The policy of a run's last checkpoint."""
-    view = EpisodeView(len(operators), settings.max_rewrites or 1)
+    assert settings.max_rewrites is not None
+    view = EpisodeView(len(operators), settings.max_rewrites)
     policy = ActorCritic(view.size, view.num_actions, settings.hidden_size)
     tensors, _ = run.load_checkpoint()
     try:

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 from evaluation.comparison import Comparison
+from evaluation.defaults import MARGIN
 from evaluation.measuring import UNCHANGED
 from evaluation.statistics import Difference
-
-MARGIN = 0.02
-"""A difference in score that nobody would miss."""
 
 HELPS = "helps"
 NO_HARM = "does no harm"
@@ -36,16 +34,18 @@ def decide(comparison: Comparison, *, margin: float = MARGIN) -> Verdict:
     if needed:  # pairs are meanings, which may have several questions each
         needed = math.ceil(needed * comparison.questions / gain.groups)
     asked = f"on {comparison.questions} questions it was not trained on"
-    measured = f"{gain.mean:+.3f} {interval(gain)}"
+    measured = with_interval(gain)
     if outcome == HELPS:
-        sentence = f"The policy helps: {asked}, answers score {measured} higher than unchanged."
-        sentence += " " + beside_best_single(comparison, margin)
+        little = f", by less than the {margin:g} that nobody would miss"
+        little = little if gain.high < margin else ""
+        sentence = f"The policy helps{little}: {asked}, answers score {measured} higher than "
+        sentence += f"unchanged. {beside_best_single(comparison, margin)}"
     elif outcome == NO_HARM:
         sentence = (
             f"The policy does no harm, and is not shown to help: {asked}, the change is {measured}."
         )
     elif outcome == NO_HELP:
-        worse = "it makes answers worse" if gain.below_0 else f"no gain of {margin} or more"
+        worse = "it makes answers worse" if gain.below_0 else f"no gain above {margin:g}"
         sentence = f"The policy does not help: {asked}, {worse} ({measured})."
     else:
         sentence = f"Cannot tell with so few questions: {asked}, the change is {measured}"
@@ -56,19 +56,17 @@ def decide(comparison: Comparison, *, margin: float = MARGIN) -> Verdict:
 def judge(gain: Difference, margin: float) -> tuple[str, int | None]:
     """The outcome for a gain over the question unchanged, and the questions that would settle it.
 
-    An effect that nobody would miss is not waited for: then the interval has to fit the margin.
+    A gain that one would miss is waited for. Else the margin on the far side of 0 has to be
+    excluded: a loss then does not help, a smaller gain does no harm.
     """
     if gain.above_0:
         return HELPS, None
-    if gain.high < margin:
+    if gain.high <= margin:
         return NO_HELP, None
-    if gain.low > -margin:
+    if gain.low >= -margin:
         return NO_HARM, None
-    if gain.groups < 2:
-        return CANNOT_TELL, None
-    visible = abs(gain.mean) >= margin
-    needed = gain.needed_for_effect() if visible else gain.needed_for_margin(margin)
-    return CANNOT_TELL, max(needed or 0, gain.groups + 1)
+    distance = gain.mean if gain.mean >= margin else margin + abs(gain.mean)
+    return CANNOT_TELL, gain.needed_to_exclude(distance)
 
 
 def beside_best_single(comparison: Comparison, margin: float) -> str:
@@ -77,20 +75,22 @@ def beside_best_single(comparison: Comparison, margin: float) -> str:
     if name == UNCHANGED:
         return "No single operator was better than unchanged on the training questions."
     lead = comparison.against(f"best single: {name}")
-    always = f"always using {name} ({lead.mean:+.3f} {interval(lead)})"
+    always = f"always using {name} ({with_interval(lead)})"
     if lead.above_0:
         return f"It is better than {always}."
     if lead.below_0:
         return f"It is worse than {always}: use that instead."
-    if lead.low > -margin:
+    if lead.low >= -margin:
         return f"It is as good as {always}."
     return f"It cannot be told apart from {always}."
 
 
-def interval(difference: Difference) -> str:
-    """The interval in brackets.
+def with_interval(difference: Difference) -> str:
+    """The mean and, where it has ends, the interval in brackets.
 
-    >>> interval(Difference(0.1, 0.05, 0.15, 0.02, 2.5, 100))
-    '[+0.050, +0.150]'
+    >>> with_interval(Difference(0.1, 0.05, 0.15, 0.02, 2.5, 100))
+    '+0.100 [+0.050, +0.150]'
     """
-    return f"[{difference.low:+.3f}, {difference.high:+.3f}]"
+    if not math.isfinite(difference.low):
+        return f"{difference.mean:+.3f}"
+    return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"

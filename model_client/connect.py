@@ -22,6 +22,8 @@ PROBE_TIMEOUT_S = 5.0
 API_KEY_VARIABLE = "QUERY_MUTATOR_API_KEY"
 PARTS = {"mutation": "--mutator-model", "answer": "--target-model", "judge": "--judge-model"}
 """What models are asked for, and the flag that names the model."""
+UNTOLD = "at "
+"""How what stands for a digest begins where a server tells none."""
 
 
 @dataclass
@@ -68,7 +70,7 @@ class _Offer:
 
     def digest(self, wanted: str) -> str:
         """What tells its weights from others; where the server tells nothing, its address."""
-        return self.models[self.find(wanted) or wanted] or f"at {self.where}"
+        return self.models[self.find(wanted) or wanted] or UNTOLD + self.where
 
 
 def connect(
@@ -285,10 +287,24 @@ def _backend(offer: _Offer, chosen: dict[str, str], group_by_model: bool | None)
     )
 
 
+def told_digests(backends: Sequence[Backend]) -> dict[str, list[str]]:
+    """The digests of each model's weights that servers tell; one, where they have the same."""
+    models = sorted({model for backend in backends for model in backend.models})
+    return {
+        model: sorted(
+            {
+                backend.models[model]
+                for backend in backends
+                if not backend.models.get(model, UNTOLD).startswith(UNTOLD)
+            }
+        )
+        for model in models
+    }
+
+
 def _warn_of_different_weights(backends: Sequence[Backend]) -> None:
-    for model in {model for backend in backends for model in backend.models}:
-        told = {b.models[model] for b in backends if model in b.models}
-        if len({digest for digest in told if not digest.startswith("at ")}) > 1:
+    for model, digests in told_digests(backends).items():
+        if len(digests) > 1:
             logger.warning(
                 "%s is not the same on all servers: answers depend on which one is asked", model
             )

@@ -7,9 +7,10 @@ the flows, and answers all the batched requests of one kind together.
 
 from __future__ import annotations
 
+import itertools
 import queue
 from collections import defaultdict
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ from model_client.client import ModelClient
 Flow = Generator[Any, Any, Any]
 BatchHandler = Callable[[Sequence[Any]], Sequence[Any]]
 Handlers = Mapping[type[Any], BatchHandler]
+
+AT_ONCE = 64
+"""Flows under way for each server where it is not known how many calls it can serve."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,23 @@ class FlowRunner:
             self._advance(arrived)
         finished, self._finished = self._finished, []
         return finished
+
+    def each(self, flows: Iterable[Flow]) -> Iterator[tuple[int, Any]]:
+        """The number and the result of every flow, as they end; not all are begun at once.
+
+        Twice as many are under way as the servers are given calls: none waits for work.
+        """
+        for_each_server = 2 * self.max_workers if self.max_workers else AT_ONCE
+        at_once = for_each_server * len(self.client.backends)
+        waiting = enumerate(flows)
+        while True:
+            for number, flow in itertools.islice(waiting, at_once - self.pending):
+                self.start(number, flow, progress=number)
+            if not self.pending:
+                return
+            for key, result in self.wait():
+                assert isinstance(key, int)
+                yield key, result
 
     def run(self, flows: Sequence[Flow]) -> list[Any]:
         """The results of all `flows`, in their order."""

@@ -27,6 +27,8 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     "command_line",
+    "evaluation.statistics",
+    "evaluation.verdict",
     "model_client.addresses",
     "model_client.dialects.ollama",
     "objectives.base",

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from evaluate_query_mutator import main
-from servers.simulated import Fault, SimulatedServer
-from tests.test_training import scalars, train
+from servers.simulated import Fault, SimulatedServer, answer_from_questions
+from tests.test_training import same_weights, scalars, train
+from train_query_mutator import main as train_main
+from training.trainer import Trainer
 
 FEW = ["--num-questions", "12", "--num-training-questions", "6"]
 
@@ -95,6 +97,68 @@ def test_another_target_model_tests_transfer_beside_the_first(run: Path) -> None
     assert not (run / "evaluation").exists()
 
 
+def test_another_mutator_goes_beside_the_first_and_the_runs_own_models_do_not(run: Path) -> None:
+    few = ["--num-questions", "2", "--num-training-questions", "2"]
+    assert main([str(run), *few, "--mutator-model", "llama3.2:3b"]) == 0
+    assert figures(run, "evaluation-mutator_llama3.2_3b")["mutator_model"] == "llama3.2:3b"
+    assert main([str(run), *few, "--target-model", "llama3.2:3b", "--margin", "0.05"]) == 0
+    found = figures(run)
+    assert (found["margin"], found["dataset"], found["judge_model"]) == (0.05, "shipped", None)
+
+
+def test_records_of_other_weights_under_the_same_name_are_not_used(
+    run: Path, server: SimulatedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = ["--num-questions", "2", "--num-training-questions", "2"]
+    assert main([str(run), *few]) == 0
+    monkeypatch.setattr("servers.simulated.models.stable_hash", lambda *_: 7)  # a pull, say
+    server.reset_stats()
+    assert main([str(run), *few]) == 0
+    assert server.stats.generation_calls > 0
+
+
+def test_where_nothing_can_be_asked_the_reason_is_quoted(
+    run: Path, server: SimulatedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.set_faults(Fault("bad_request", model="qwen2.5:3b", text="too wise to rewrite"))
+    capsys.readouterr()
+    few = ["--num-questions", "2", "--num-training-questions", "2"]
+    assert main([str(run), *few]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "no question could be asked in every way (mutation: " in said
+    assert "too wise to rewrite" in said
+
+
+def test_a_judge_is_compared_with_key_facts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judge(prompt: str) -> str:
+        """The letter of the answer that quotes the reference; B where it cannot tell."""
+        reference = prompt.partition("Correct answer: ")[2].partition("\n")[0]
+        return "A" if reference in prompt.partition("Answer A: ")[2].partition("\n")[0] else "B"
+
+    answers = answer_from_questions("data/questions.jsonl")
+
+    def answer(model: str, system: str, prompt: str) -> str:
+        return judge(prompt) if model == "wise:70b" else answers(model, system, prompt)
+
+    run = tmp_path / "run"
+    models = ("qwen2.5:3b", "llama3.2:3b", "wise:70b")
+    with SimulatedServer(models=models, answer=answer) as server:
+        assert train(server, run, "--objective", "judge", "--judge-model", "wise:70b") == 0
+        capsys.readouterr()
+        assert main([str(run), *FEW]) == 0
+    shown = capsys.readouterr()
+    assert "judge wise:70b" in shown.err
+    assert "the judge, of " in shown.out
+    found = figures(run)
+    assert found["judge_model"] == "wise:70b"
+    assert 0 < found["judge"]["agreeing"] <= found["judge"]["decided"] <= found["judge"]["judged"]
+    assert found["judge"]["agreement"] == pytest.approx(
+        found["judge"]["agreeing"] / found["judge"]["decided"]
+    )
+
+
 def test_other_questions_can_be_asked(run: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.jsonl"
     rows = [
@@ -105,6 +169,46 @@ def test_other_questions_can_be_asked(run: Path, tmp_path: Path) -> None:
     file.write_text("\n".join(map(json.dumps, rows)))
     assert main([str(run), "--dataset", str(file), "--num-training-questions", "4"]) == 0
     assert figures(run, "evaluation-mine")["questions"] == 5
+
+
+def test_the_run_brings_its_own_operators(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[[operator]]\nname = "please"\ntemplate = "Please: {query}"\n')
+    run = tmp_path / "run"
+    flags = ["--operators", str(file), "--only-operators", "please,rephrase"]
+    assert train(server, run, *flags) == 0
+    file.unlink()
+    assert main([str(run), *FEW]) == 0
+    assert [way["name"] for way in figures(run)["operators"]] == ["please", "rephrase"]
+
+
+@pytest.mark.parametrize("what", ["questions", "objective", "operators"])
+def test_what_the_run_was_trained_with_must_not_have_changed(
+    what: str, server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions, objective = tmp_path / "mine.jsonl", tmp_path / "mine.py"
+    questions.write_text(Path("data/questions.jsonl").read_text())
+    objective.write_text("def brief(batch):\n    return [1.0 for _ in batch.answers]\n")
+    run = tmp_path / "run"
+    flags = ["--dataset", str(questions), "--objective", f"{objective}:brief"]
+    assert train(server, run, *flags) == 0
+    if what == "questions":
+        rows = questions.read_text().splitlines()
+        questions.write_text("\n".join(row for row in rows if '"heldout"' not in row))
+    elif what == "objective":
+        objective.write_text(objective.read_text().replace("1.0", "2.0"))
+    else:
+        config = json.loads((run / "config.json").read_text())
+        config["operators"][0]["description"] = "another one"
+        (run / "config.json").write_text(json.dumps(config))
+    capsys.readouterr()
+    assert main([str(run), *FEW]) == 2
+    said = capsys.readouterr().err
+    assert "its questions, operators or objective have changed since it was trained" in said
+    assert len(said.splitlines()) <= 2
+    assert not (run / "evaluation").exists()
 
 
 @pytest.mark.parametrize(
@@ -140,6 +244,56 @@ def test_training_ends_in_an_evaluation_and_draws_the_held_out_curve(
     assert json.loads((run / "summary.json").read_text())["heldout_gain"] == pytest.approx(
         curve[-1][1], abs=1e-6
     )
+
+
+def test_a_judge_that_is_not_asked_need_not_answer(server: SimulatedServer, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with SimulatedServer(models=("wise:70b",)) as judge:
+        flags = ["--judge-server", judge.url, "--judge-model", "wise:70b"]
+        assert train(server, run, *flags) == 0
+    assert main([str(run), *FEW]) == 0
+
+
+def test_the_calls_of_the_curves_last_point_are_counted(
+    server: SimulatedServer, tmp_path: Path
+) -> None:
+    calls = []
+    for name, interval in (("without", "0"), ("with", "1000")):
+        flags = ["--eval-interval", interval, "--eval-sample", "20"]
+        assert train(server, tmp_path / name, *flags) == 0
+        calls.append(json.loads((tmp_path / name / "summary.json").read_text())["model_calls"])
+    assert calls[1] >= calls[0] + 20
+
+
+def test_an_update_is_kept_when_its_point_of_the_curve_is_interrupted(
+    server: SimulatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    flags = ["--eval-interval", "2", "--eval-sample", "5", "--save-interval", "50"]
+    assert train(server, whole, *flags) == 0
+
+    def interrupted(_: Trainer) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_heldout_gain", interrupted)
+        assert train(server, run, *flags) == 130
+    assert json.loads((run / "summary.json").read_text())["env_steps"] == 32
+    resume = ["--resume", "--run-dir", str(run), "--server", server.url]
+    assert train_main(resume) == 0
+    assert scalars(run)["Reward/heldout"] == scalars(whole)["Reward/heldout"]
+    assert same_weights(run, whole)
+
+
+def test_a_resumed_run_may_draw_the_curve_otherwise(
+    server: SimulatedServer, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    assert train(server, run) == 0
+    resume = ["--resume", "--run-dir", str(run), "--server", server.url]
+    more = ["--num-env-steps", "64", "--eval-interval", "1", "--eval-sample", "3"]
+    assert train_main([*resume, *more]) == 0
+    assert [step for step, _ in scalars(run)["Reward/heldout"]] == [48, 64]
 
 
 def test_questions_that_are_all_trained_on_are_not_evaluated(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from errors import UserError
-from model_client.calls import Call
+from model_client.calls import Call, Outcome
 from model_client.client import ModelClient
 from model_client.connect import connect
+from model_client.flows import FlowRunner
 from servers.simulated import Fault, SimulatedChild, SimulatedServer, start_simulated
 from tests.conftest import SIMULATED_FLAGS, SIMULATED_MODELS
 from train_query_mutator import main
@@ -58,6 +59,22 @@ def test_two_servers_share_the_calls_within_the_limit_of_each() -> None:
             one.stats.generation_calls,
             other.stats.generation_calls,
         ]
+
+
+def test_flows_are_begun_as_there_are_servers_to_answer_them() -> None:
+    begun: list[int] = []
+
+    def flow(number: int, call: Call) -> Generator[Call, Outcome, str]:
+        begun.append(number)
+        return (yield call).text
+
+    flows = [flow(number, call) for number, call in enumerate(questions(60))]
+    with SimulatedServer() as one, SimulatedServer() as other, client_of(one, other) as client:
+        results = FlowRunner(client, {}, max_workers=AT_ONCE).each(flows)
+        first = next(results)
+        assert begun == list(range(2 * 2 * AT_ONCE))
+        assert sorted(number for number, _ in [first, *results]) == list(range(60))
+        assert len(begun) == 60
 
 
 def test_a_slower_server_gets_fewer_calls() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from evaluation import statistics
-from evaluation.comparison import Comparison, best_single, compare, score_and_length
+from evaluation.comparison import Comparison, Way, best_single, compare, score_and_length
 from evaluation.measuring import UNCHANGED, Measured, Tried
+from evaluation.report import as_text
 from evaluation.statistics import Difference, paired_differences
 from evaluation.verdict import CANNOT_TELL, HELPS, NO_HARM, NO_HELP, decide, judge
 
@@ -30,8 +32,9 @@ def measured(
     return Measured(f"q{number}", "why?", f"meaning {number}", category, "", ways, policy)
 
 
-def last(_: Measured, answers: Sequence[Tried]) -> int:
-    return len(answers) - 1
+def last(_: Measured, answers: Sequence[Tried]) -> list[float]:
+    """Rates the unchanged question lowest, and of two operators the second higher."""
+    return [float(place) for place in range(len(answers))]
 
 
 @pytest.mark.parametrize("size", [25, 100, 250])
@@ -133,11 +136,40 @@ def difference(low: float, high: float, *, groups: int = 100) -> Difference:
         (-0.01, 0.05, NO_HARM),
         (-0.2, -0.05, NO_HELP),
         (-0.05, 0.01, NO_HELP),
+        (-0.01, 0.01, NO_HELP),
+        (0.005, 0.015, HELPS),
         (-0.1, 0.2, CANNOT_TELL),
     ],
 )
 def test_the_outcome_follows_from_the_interval(low: float, high: float, outcome: str) -> None:
     assert judge(difference(low, high), 0.02)[0] == outcome
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [
+        (0.01, 0.03, HELPS),
+        (0.0, 0.0, NO_HELP),
+        (-0.02, 0.0, NO_HELP),
+        (0.0, 0.02, NO_HARM),
+        (-0.01, 0.01, CANNOT_TELL),
+    ],
+)
+def test_without_a_margin_only_0_counts(low: float, high: float, outcome: str) -> None:
+    assert judge(difference(low, high), 0.0)[0] == outcome
+
+
+def test_no_number_of_questions_shows_a_difference_that_is_0() -> None:
+    assert judge(difference(-0.1, 0.1), 0.0) == (CANNOT_TELL, None)
+    assert judge(paired_differences({"gain": [0.5]})["gain"], 0.02) == (CANNOT_TELL, None)
+
+
+def test_a_few_equal_questions_need_so_many_that_being_equal_says_something() -> None:
+    few = paired_differences({"gain": [0.0] * 5})["gain"]
+    outcome, needed = judge(few, 0.02)
+    assert (outcome, needed) == (CANNOT_TELL, statistics.FEWEST_EQUAL)
+    enough = paired_differences({"gain": [0.0] * statistics.FEWEST_EQUAL})["gain"]
+    assert judge(enough, 0.02)[0] == NO_HELP
 
 
 def test_where_it_cannot_tell_it_says_how_many_questions_would(
@@ -154,6 +186,25 @@ def test_where_it_cannot_tell_it_says_how_many_questions_would(
         for _ in range(40)
     ]
     assert np.mean(found) > 0.5
+
+
+@pytest.mark.parametrize("mean", [-0.1, -0.05, -0.01, 0.0, 0.01, 0.019, 0.021, 0.1])
+def test_that_many_questions_settle_it(mean: float) -> None:
+    spread, margin, few = 0.5, 0.02, 25
+    error = spread / math.sqrt(few)
+    now = Difference(mean, mean - 2 * error, mean + 2 * error, error, 2.0, few)
+    outcome, needed = judge(now, margin)
+    assert outcome == CANNOT_TELL
+    assert needed is not None
+    settled, found = 0, np.random.default_rng(5).normal(mean, spread / math.sqrt(needed), 1000)
+    for value in found:
+        reach = 2 * spread / math.sqrt(needed)
+        then = Difference(value, value - reach, value + reach, reach / 2, 2.0, needed)
+        outcome = judge(then, margin)[0]
+        settled += outcome == HELPS if mean >= margin else outcome != CANNOT_TELL
+    assert settled / 1000 > 0.77
+    if abs(mean) >= margin:  # and fewer would not do
+        assert settled / 1000 < 0.83
 
 
 def comparison() -> Comparison:
@@ -202,18 +253,139 @@ def test_the_verdict_is_one_plain_sentence_about_the_policy() -> None:
     assert "better than always using good" in verdict.sentence
 
 
+def compared(gain: Difference, lead: Difference, *, single: str = "good") -> Comparison:
+    """Eighty questions on which the policy has this lead over unchanged and the best single."""
+    leads = {UNCHANGED: gain, f"best single: {single}": lead if single != UNCHANGED else gain}
+    ways = [Way(name, 0.5, 1.0, 0.0, 0.1, difference) for name, difference in leads.items()]
+    return Comparison(80, tuple(ways), (), single, 10, (), {}, None, False)
+
+
+@pytest.mark.parametrize(
+    ("gain", "sentence"),
+    [
+        (
+            difference(0.02, 0.06),
+            "The policy helps: {asked}, answers score +0.040 [+0.020, +0.060] higher than "
+            "unchanged. It is as good as always using good (+0.000 [-0.010, +0.010]).",
+        ),
+        (
+            difference(0.005, 0.015),
+            "The policy helps, by less than the 0.02 that nobody would miss: {asked}, answers "
+            "score +0.010 [+0.005, +0.015] higher than unchanged. It is as good as always using "
+            "good (+0.000 [-0.010, +0.010]).",
+        ),
+        (
+            difference(-0.01, 0.05),
+            "The policy does no harm, and is not shown to help: {asked}, the change is "
+            "+0.020 [-0.010, +0.050].",
+        ),
+        (
+            difference(-0.05, 0.01),
+            "The policy does not help: {asked}, no gain above 0.02 (-0.020 [-0.050, +0.010]).",
+        ),
+        (
+            difference(-0.08, -0.02),
+            "The policy does not help: {asked}, it makes answers worse (-0.050 [-0.080, -0.020]).",
+        ),
+        (
+            difference(-0.1, 0.2, groups=40),
+            "Cannot tell with so few questions: {asked}, the change is +0.050 [-0.100, +0.200]; "
+            "about 1,454 would be needed.",
+        ),
+        (
+            Difference(0.5, -math.inf, math.inf, 0.0, math.inf, 1),
+            "Cannot tell with so few questions: {asked}, the change is +0.500.",
+        ),
+    ],
+)
+def test_every_outcome_has_its_sentence(gain: Difference, sentence: str) -> None:
+    verdict = decide(compared(gain, difference(-0.01, 0.01)))
+    assert verdict.sentence == sentence.format(asked="on 80 questions it was not trained on")
+
+
+@pytest.mark.parametrize(
+    ("lead", "said"),
+    [
+        (difference(0.01, 0.03), "It is better than always using good (+0.020"),
+        (difference(-0.03, -0.01), "It is worse than always using good (-0.020"),
+        (difference(-0.01, 0.05), "It is as good as always using good (+0.020"),
+        (difference(-0.1, 0.1), "It cannot be told apart from always using good (+0.000"),
+    ],
+)
+def test_a_policy_that_helps_is_put_beside_the_best_single_operator(
+    lead: Difference, said: str
+) -> None:
+    assert said in decide(compared(difference(0.02, 0.06), lead)).sentence
+
+
+def test_where_no_operator_is_better_than_unchanged_it_is_said() -> None:
+    gain = difference(0.02, 0.06)
+    verdict = decide(compared(gain, gain, single=UNCHANGED))
+    assert "No single operator was better than unchanged" in verdict.sentence
+
+
+def answered(score: float, words: int, facts: float | None = None) -> Tried:
+    terms = {} if facts is None else {"facts": {"value": facts}}
+    return Tried(score, terms, "", "", "word " * words, [], 1, 0, 0.1)
+
+
 def test_an_objective_that_pays_for_brevity_is_found_out() -> None:
-    def answers(pays: float) -> list[Tried]:
+    def answers(pays: float) -> list[list[Tried]]:
         made = []
         for number in range(60):
             facts, words = float(number % 2), 5 + number % 7 + 30 * (number % 2)
             score = 0.5 * facts - pays * words + 0.01 * (number % 5)
-            terms = {"facts": {"value": facts}}
-            made.append(Tried(score, terms, "", "", "word " * words, [], 1, 0, 0.1))
-        return made
+            made.append(answered(score, words, facts))
+        return [made[start : start + 6] for start in range(0, 60, 6)]
 
     assert abs(score_and_length(answers(0.0)) or 0.0) < 0.2
     assert (score_and_length(answers(0.01)) or 0.0) < -0.8
+
+
+def test_easy_questions_with_brief_answers_do_not_look_like_pay_for_brevity() -> None:
+    generator = np.random.default_rng(6)
+    made = []
+    for number in range(50):
+        easy = number % 2
+        made.append(
+            [
+                answered(0.9 * easy + generator.normal(0, 0.02), int(generator.integers(40)) + 5)
+                if easy
+                else answered(generator.normal(0, 0.02), int(generator.integers(40)) + 105)
+                for _ in range(8)
+            ]
+        )
+    assert abs(score_and_length(made) or 0.0) < 0.2
+
+
+def test_answers_that_do_not_vary_have_no_correlation() -> None:
+    assert score_and_length([[answered(0.1, 5)] * 3, [answered(0.9, 9)] * 3]) is None
+
+
+def test_facts_are_named_only_where_there_are_some() -> None:
+    gain = difference(0.02, 0.06)
+    for known in (True, False):
+        found = replace(
+            compared(gain, gain), score_and_length=0.1, facts_known=known, categories=()
+        )
+        assert ("given its facts" in as_text(found, decide(found))) == known
+
+
+def test_best_of_n_is_never_asked_less_often_than_the_policy() -> None:
+    rows = []
+    for number in range(8):
+        policy = tried(0.5, "a", calls=3 if number < 4 else 2)
+        rows.append(measured(number, 0.5, {"a": 0.1, "b": 0.2, "c": 0.9}, policy))
+    rated: list[int] = []
+
+    def rate(_: Measured, answers: Sequence[Tried]) -> list[float]:
+        rated.append(len(answers))
+        return [one.score for one in answers]
+
+    (best_of,) = [way for way in compare(rows, rows, rate).ways if way.name.startswith("best of")]
+    assert best_of.name.startswith("best of 3")
+    assert best_of.target_calls == 3
+    assert rated == [4] * 8, "each way is rated once"
 
 
 def test_categories_are_told_apart() -> None:

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from command_line import say_error, show_warnings
+from command_line import printable, say_error, show_warnings
 from errors import ServerUnavailableError, UserError
 from model_client.backend import BackendStatus
 from model_client.session import Models, open_models
 from training.run_directory import CONFIG, RunDirectory, default_run_dir
-from training.settings import Settings, hints
+from training.settings import Settings, hints, may_ask_judge
 from training.setup import (
     EMBEDDED_MAX_REWRITES,
     MAX_REWRITES,
@@ -46,6 +46,8 @@ MAY_CHANGE = {
     "log_interval",
     "use_eval",
     "eval_questions",
+    "eval_interval",
+    "eval_sample",
 }
 """What a resumed run may do differently without being another run."""
 
@@ -81,15 +83,18 @@ def run_training(settings: Settings, on_finished: Callable[[Finished], None]) ->
 
     try:
         with open_models(**model_options(settings)) as models:
-            print(
-                f"server: {models.connection.why}; mutator {models.roles.mutator_model}, "
-                f"target {models.roles.target_model}"
-                + (f", judge {models.roles.judge_model}" if settings.judge_model else ""),
-                file=sys.stderr,
-            )
+            say_servers(models, settings)
             return _train(_resolved(settings, models), task, models, run, on_finished)
     finally:
         run.release()
+
+
+def say_servers(models: Models, settings: Settings) -> None:
+    """Tells on the terminal which servers and models are used, and why."""
+    roles = models.roles
+    judge = f", judge {roles.judge_model}" if may_ask_judge(settings) else ""
+    told = f"mutator {roles.mutator_model}, target {roles.target_model}{judge}"
+    print(printable(f"server: {models.connection.why}; {told}"), file=sys.stderr)
 
 
 def _resolved(settings: Settings, models: Models) -> Settings:

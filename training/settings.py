@@ -300,10 +300,26 @@ def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) 
     return settings
 
 
+def read_settings(path: Path) -> Settings:
+    """The settings of a run's config.json, checked as those of a command line are."""
+    values = _read_config(path)
+    try:
+        settings = Settings(**parsed_fields(values))
+        check(settings)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    return settings
+
+
 def parsed_fields(values: dict[str, Any]) -> dict[str, Any]:
     """The values of settings from what a command line or a config file holds."""
     by_name = {item.name: item for item in fields(Settings)}
     return {name: parsed(by_name[name], value) for name, value in values.items()}
+
+
+def may_ask_judge(settings: Settings) -> bool:
+    """Whether the objective asks a judge, or is the user's own, which may."""
+    return settings.objective == "judge" or ".py:" in settings.objective
 
 
 def hints(settings: Settings) -> list[str]:

@@ -44,8 +44,11 @@ class Task:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def load_task(settings: Settings) -> Task:
-    """The task that the settings describe; raises `UserError` for what is wrong with it."""
+def load_task(settings: Settings, operators: Sequence[Operator] | None = None) -> Task:
+    """The task that the settings describe; raises `UserError` for what is wrong with it.
+
+    The operators of a trained run are given: it keeps them, and their files may have gone.
+    """
     train, heldout = split_questions(load_questions(settings.dataset))
     if not train:
         raise UserError(
@@ -54,15 +57,16 @@ def load_task(settings: Settings) -> Task:
         )
     if settings.num_questions is not None and settings.num_questions < len(train):
         train = random.Random(settings.seed).sample(train, settings.num_questions)
-    names = [name.strip() for name in settings.only_operators.split(",") if name.strip()]
-    operators = select_operators(load_operators(settings.operators), names)
+    if operators is None:
+        names = [name.strip() for name in settings.only_operators.split(",") if name.strip()]
+        operators = select_operators(load_operators(settings.operators), names)
     objective = load_objective(settings.objective, weights_of(settings))
     if objective.needs_reference:
         check_references([*train, *heldout], settings.objective)
     source = ""
     if ".py:" in settings.objective:
         source = Path(settings.objective.rpartition(":")[0]).read_text(encoding="utf-8")
-    return Task(train, heldout, operators, objective, source)
+    return Task(train, heldout, list(operators), objective, source)
 
 
 def weights_of(settings: Settings) -> Weights:

@@ -50,6 +50,8 @@ class RunCounts:
     """Mean returns of the first tenth of the updates."""
     returns_last: list[float] = field(default_factory=list)
     heldout_gain: float | None = None
+    heldout_update: int = 0
+    """The update after which that was measured."""
 
 
 class Trainer:
@@ -125,8 +127,10 @@ class Trainer:
             max_workers=self.settings.max_workers,
         )
         try:
+            self._draw_heldout(writer)  # a point that an interruption has left out
             while self.counts.env_steps < self.settings.num_env_steps:
                 self._one_update(writer, progress)
+                self._draw_heldout(writer)
         finally:
             progress.close()
             writer.close()
@@ -207,15 +211,12 @@ class Trainer:
         collected, calls_collected = time.monotonic(), self.models.client.counts()
         stats = self.algorithm.update(storage, self.shuffle)
         learned = time.monotonic()
-        calls_after = self.models.client.counts()
 
         counts.update += 1
         counts.env_steps += len(log.steps)
         counts.trained_transitions += stats.trained_rows
         counts.masked_transitions += log.masked()
-        counts.calls = {
-            name: self._calls_before_resume[name] + getattr(calls_after, name) for name in COUNTED
-        }
+        counts.calls = self._calls_so_far()
         self._note_returns(log.returns())
         counts.transitions_bytes = self.run.append_transitions(log.transitions())
         if counts.update % settings.log_interval == 0 or counts.env_steps >= settings.num_env_steps:
@@ -239,17 +240,32 @@ class Trainer:
                 writer.add_scalar(tag, value, counts.env_steps)
             client = self.models.client
             progress.update_done(counts.update, self.updates, client.counts(), client.servers())
-        last = counts.env_steps >= settings.num_env_steps
-        if settings.eval_interval and (counts.update % settings.eval_interval == 0 or last):
-            counts.heldout_gain = self._heldout_gain()
-            if counts.heldout_gain is not None:
-                writer.add_scalar("Reward/heldout", counts.heldout_gain, counts.env_steps)
         counts.wall_time_s += time.monotonic() - started
         counts.collect_s += collected - started
         counts.learn_s += learned - collected
         self._remember()
         if counts.update % settings.save_interval == 0:
             self.save()
+
+    def _draw_heldout(self, writer: Any) -> None:
+        """The point of the held-out curve at this update, where one is due and not yet drawn."""
+        settings, counts = self.settings, self.counts
+        last = counts.env_steps >= settings.num_env_steps
+        due = settings.eval_interval and (counts.update % settings.eval_interval == 0 or last)
+        if not due or counts.update == counts.heldout_update:
+            return
+        started = time.monotonic()
+        counts.heldout_gain = self._heldout_gain()
+        if counts.heldout_gain is not None:
+            writer.add_scalar("Reward/heldout", counts.heldout_gain, counts.env_steps)
+        counts.heldout_update = counts.update
+        counts.calls = self._calls_so_far()
+        counts.wall_time_s += time.monotonic() - started
+        self._remember()
+
+    def _calls_so_far(self) -> dict[str, int]:
+        made = self.models.client.counts()
+        return {name: self._calls_before_resume[name] + getattr(made, name) for name in COUNTED}
 
     def _heldout_gain(self) -> float | None:
         """How much better the policy, as it stands, has a fixed sample of questions answered."""

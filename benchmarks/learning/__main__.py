@@ -40,12 +40,13 @@ def run(argv: Sequence[str] | None = None) -> int:
 
     from benchmarks.learning.learners import LEARNERS, steps_per_update
     from benchmarks.learning.report import as_text, draw, summarised
-    from benchmarks.learning.tasks import observe, shipped_questions, simulated_task
+    from benchmarks.learning.tasks import observe, simulated_task
+    from data import load_questions
 
     torch.set_num_threads(1)
     budgets = [updates * steps_per_update() for updates in sorted(set(args.updates))]
     seeds = range(args.first_seed, args.first_seed + args.seeds)
-    questions = shipped_questions()
+    questions = load_questions()
     observed = observe(questions)
     tasks = {seed: simulated_task(seed, questions, observed) for seed in seeds}
     shares: dict[str, Any] = {}

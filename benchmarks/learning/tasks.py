@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from data import Question, load_questions
+from data import Question
 from environment.episodes import NO_TEMPLATE, EpisodeState, EpisodeView
 from environment.features import query_features
 from model_client.encoders import PACKAGED_MODEL, Encoder, load_encoder
@@ -149,8 +149,3 @@ def _traits(state: EpisodeState) -> list[float]:
         float(opens_as_refusal(state.answer)),
         float(state.answer_cut),
     ]
-
-
-def shipped_questions() -> list[Question]:
-    """The questions that the tasks are made of."""
-    return load_questions()
