@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from english import correct_spelling, drop_filler
+from english import ask_in_full, capitalise_names, correct_spelling, drop_filler
 
 Edit = Callable[[str], str]
 
 EDITS: dict[str, Edit] = {
     "spelling": correct_spelling,
     "filler": drop_filler,
+    "names": capitalise_names,
+    "telegram": ask_in_full,
 }
 
 
 def apply_edits(question: str, names: tuple[str, ...]) -> str:
     """The question after the named edits, in their order, put as a sentence that asks.
 
-    >>> apply_edits("um so wat is the captial of peru", ("filler", "spelling"))
-    'What is the capital of peru?'
+    >>> apply_edits("um so wat is the captial of peru", ("filler", "spelling", "names"))
+    'What is the capital of Peru?'
     """
     edited = question
     for name in names:

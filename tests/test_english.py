@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from data import load_questions
-from english import correct_spelling, drop_filler
+from english import ask_in_full, capitalise_names, correct_spelling, drop_filler
 from operators.edits import EDITS, apply_edits
 
 
@@ -61,9 +61,35 @@ def test_filler_is_dropped(question: str, left: str) -> None:
     assert drop_filler(question) == left
 
 
+def test_well_known_names_are_written_with_capitals() -> None:
+    typed = "is it a march in may from new york to the usa, germany or romeville on windows"
+    assert (
+        capitalise_names(typed)
+        == "is it a march in may from New York to the USA, Germany or romeville on windows"
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("half a kilometer in meters", "What is half a kilometer in meters?"),
+        ("chemical symbol of gold??", "What is the chemical symbol of gold?"),
+        ("capital Canada", "What is the capital of Canada?"),
+        ("spell the word", "spell the word"),
+        ("8 packs, 12 per pack, total", "8 packs, 12 per pack, total"),
+        ("my phone froze", "my phone froze"),
+        ("young dog is called what", "young dog is called what"),
+        ("gold", "gold"),
+        ("", ""),
+    ],
+)
+def test_telegrams_become_questions_and_nothing_else_does(typed: str, asked: str) -> None:
+    assert ask_in_full(typed) == asked
+
+
 def test_edits_put_the_question_as_one() -> None:
     typed = "so um wat is the captial of peru??"
-    assert apply_edits(typed, tuple(EDITS)) == "What is the capital of peru?"
+    assert apply_edits(typed, tuple(EDITS)) == "What is the capital of Peru?"
     assert apply_edits("!!", tuple(EDITS)) == "!!"
     assert apply_edits("What is 2 + 2?", tuple(EDITS)) == "What is 2 + 2?"
 
