@@ -18,7 +18,8 @@ def capitalise_names(question: str) -> str:
     'does a USB stick work on Linux in the United States'
     """
     written, pattern = _names()
-    return pattern.sub(lambda match: written[match.group().casefold()], question)
+    # The pattern also matches letters like a dotless i, whose name is then another one.
+    return pattern.sub(lambda match: written.get(match[0].casefold(), match[0]), question)
 
 
 @functools.cache

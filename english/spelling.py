@@ -16,20 +16,26 @@ if TYPE_CHECKING:
 TYPED = {
     "wat": "what", "wut": "what", "wats": "what is", "whats": "what is", "wich": "which",
     "whos": "who is", "wheres": "where is", "hows": "how is", "thats": "that is",
-    "theres": "there is", "u": "you", "ur": "your", "yor": "your", "r": "are", "n": "and",
+    "theres": "there is", "u": "you", "ur": "your", "yor": "your",
     "im": "I am", "ive": "I have", "i": "I", "dont": "do not", "doesnt": "does not",
     "didnt": "did not", "cant": "cannot", "wont": "will not", "isnt": "is not",
     "youre": "you are", "theyre": "they are", "shes": "she is", "hes": "he is", "teh": "the",
-    "coz": "because", "cuz": "because", "bc": "because", "ppl": "people", "gonna": "going to",
+    "coz": "because", "cuz": "because", "ppl": "people", "gonna": "going to",
     "wanna": "want to", "tho": "though", "thru": "through",
+    "mins": "minutes", "secs": "seconds", "hrs": "hours", "pls": "please", "plz": "please",
 }  # fmt: skip
 """What people type on purpose or so often that no dictionary is needed."""
-LETTER_FOLLOWS = frozenset(("a", "an", "the", "letter"))
-"""After these `r` is the letter."""
+SLANG = frozenset(("lol", "omg", "idk", "btw", "tbh", "faq", "sudo"))
+LETTER_FOLLOWS = frozenset(("a", "an", "the", "letter", "vitamin"))
+"""After these `u` is the letter."""
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 MOST_EDITS = 2
 SHORTEST = 3
 """Shorter words are abbreviations more often than errors."""
+LONG = 6
+"""Letters of a word that is known by its others when two are wrong."""
+MOST_UNKNOWN = 0.5
+"""Share of words in no dictionary above which a text is in another language."""
 WORDS_COUNTED = 1_024_908_267_229
 RARE = 1_000_000
 """Words of the dictionary that were counted fewer times are no corrections."""
@@ -47,6 +53,9 @@ def correct_spelling(question: str) -> str:
     'Aisha counts 11, 14, 17 in Mombasa'
     """
     words = WORD.findall(question)
+    unknown = [word for word in words if _may_be_wrong(word)]
+    if len(unknown) > MOST_UNKNOWN * len(words):
+        return question
     corrected: list[str] = []
     for place, word in enumerate(words):
         before = corrected[-1].split()[-1] if corrected else ""
@@ -58,10 +67,10 @@ def correct_spelling(question: str) -> str:
 
 def _correct(word: str, before: str, after: str) -> str:
     lower = word.casefold()
-    if lower in TYPED and before not in LETTER_FOLLOWS:
-        return TYPED[lower]
-    plain = word.isascii() and word.isalpha() and word[0].islower() and len(word) >= SHORTEST
-    if not plain or _known(lower):
+    if lower in TYPED and not _abbreviates(word) and before not in LETTER_FOLLOWS:
+        written = TYPED[lower]
+        return written[0].upper() + written[1:] if word[0].isupper() else written
+    if not _may_be_wrong(word):
         return word
     from symspellpy import Verbosity
 
@@ -75,15 +84,37 @@ def _correct(word: str, before: str, after: str) -> str:
     return max(likely, key=lambda item: _likelihood(item, lower, before, after)).term
 
 
+def _abbreviates(word: str) -> bool:
+    """A short word with a capital: `Ur`, `U`, `IM`."""
+    return word[0].isupper() and len(word) <= SHORTEST
+
+
+def _may_be_wrong(word: str) -> bool:
+    plain = word.isascii() and word.isalpha() and word[0].islower() and len(word) >= SHORTEST
+    return plain and word not in TYPED and not _known(word.casefold())
+
+
 def _known(word: str) -> bool:
-    return word in _words() or word in common_words()
+    return word in _words() or word in common_words() or word in SLANG
 
 
 def _plausible(word: str, item: SuggestItem) -> bool:
-    """Sounds alike, has letters swapped, or is one slip away in a word known by all the rest."""
+    """Has letters swapped, sounds alike, or is one slip away in a word known by all the rest.
+
+    Short words that are in no dictionary are names and loans more often than errors.
+    """
     if len(word) > SHORTEST and sorted(word) == sorted(item.term):
         return True
+    if word[0] != item.term[0] or (item.distance > 1 and len(word) < LONG):
+        return sound(word) == sound(item.term) and item.distance == 1 and len(word) >= LONG
+    if len(item.term) < len(word) <= LONG and _single(item.term) != _single(word):
+        return False
     return sound(word) == sound(item.term) or (item.distance == 1 and len(word) >= 5)
+
+
+def _single(word: str) -> str:
+    """The word without doubled letters."""
+    return re.sub(r"(.)\1+", r"\1", word)
 
 
 def _likelihood(item: SuggestItem, word: str, before: str, after: str) -> float:
@@ -101,7 +132,7 @@ def sound(word: str) -> str:
     >>> sound("skaits") == sound("skates"), sound("fone") == sound("phone")
     (True, True)
     """
-    text = re.sub(r"(.)\1+", r"\1", re.sub(r"^[kg]n", "n", word))
+    text = _single(re.sub(r"^[kg]n", "n", word))
     for written, spoken in SPOKEN:
         text = re.sub(written, spoken, text)
     return word[:1] * (word[0] in "aeiou") + re.sub(r"[aeiouy]", "", text)

@@ -47,8 +47,9 @@ logger = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
 TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
-SCORING = 1
-"""To be raised with any change of how answers are scored: older records are then not used."""
+SCORING = 2
+"""To be raised with any change of how questions are edited or answers scored: records made before
+are then not used."""
 
 
 @dataclass(frozen=True)

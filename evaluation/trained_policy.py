@@ -20,6 +20,7 @@ from model_client.flows import Encode, FlowRunner, encode_handler
 from model_client.roles import Roles
 from model_client.session import Models, open_models
 from operators import Operator
+from operators.edits import EDITS
 from ppo import ActorCritic
 from training.run_directory import CONFIG, RunDirectory
 from training.settings import Settings, check, may_ask_judge, parsed_fields, read_settings
@@ -174,6 +175,9 @@ def _stored_operator(entry: dict[str, Any]) -> Operator:
             right = value == item.default or (same_kind and _made_of_text(value))
         if not right:
             raise TypeError(f"{item.name} is {value!r}")
+    for edit in values.get("edits", ()):
+        if edit not in EDITS:
+            raise ValueError(f"there is no edit {edit!r}")
     return Operator(**values)
 
 
@@ -196,7 +200,7 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
     if "batch_size" in given:
         given["use_batching"] = True
     if "server" in given:
-        given |= {"mutator_server": [], "target_server": []}
+        given |= {"mutator_server": [], "target_server": [], "judge_server": []}
     settings = replace(settings, **parsed_fields(given))
     if not may_ask_judge(settings):
         settings = replace(settings, judge_server=[], judge_model=None)

@@ -17,13 +17,20 @@ EDITS: dict[str, Edit] = {
 
 
 def apply_edits(question: str, names: tuple[str, ...]) -> str:
-    """The question after the named edits, in their order, put as a sentence that asks.
+    """The question after the named edits, in their order, begun and ended like a question.
+
+    A text of several lines stays as it is: it may be code or a table.
 
     >>> apply_edits("um so wat is the captial of peru", ("filler", "spelling", "names"))
     'What is the capital of Peru?'
     """
+    if "\n" in question.strip():
+        return question
     edited = question
     for name in names:
         edited = EDITS[name](edited)
-    edited = " ".join(edited.split()).rstrip(" ,.;:!?")
+    edited = edited.strip()
+    if edited.endswith((".", "!", ":", '"', "'")):
+        return edited[:1].upper() + edited[1:]
+    edited = edited.rstrip(" ,;?")
     return f"{edited[:1].upper()}{edited[1:]}?" if edited else question

@@ -35,16 +35,17 @@ def batch_size(text: str | float) -> int | str:
     return AUTO if text == AUTO else whole_number(text)
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """Reads whole numbers, for argparse; smaller ones are refused."""
+def at_least(least: int, most: int = 2**32 - 1) -> Callable[[str], int]:
+    """Reads whole numbers, for argparse; smaller and larger ones are refused."""
 
     def read(text: str) -> int:
         try:
             value = whole_number(text)
         except (ValueError, OverflowError):
             value = least - 1
-        if value < least:
-            raise argparse.ArgumentTypeError(f"must be a whole number from {least} on, not {text}")
+        if not least <= value <= most:
+            bounds = f"from {least} on" if value < least else f"up to {most}"
+            raise argparse.ArgumentTypeError(f"must be a whole number {bounds}, not {text}")
         return value
 
     return read

@@ -65,7 +65,9 @@ def load_task(settings: Settings, operators: Sequence[Operator] | None = None) -
         check_references([*train, *heldout], settings.objective)
     source = ""
     if ".py:" in settings.objective:
-        source = Path(settings.objective.rpartition(":")[0]).read_text(encoding="utf-8")
+        source = (
+            Path(settings.objective.rpartition(":")[0]).expanduser().read_text(encoding="utf-8")
+        )
     return Task(train, heldout, list(operators), objective, source)
 
 

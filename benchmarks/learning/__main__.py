@@ -1,4 +1,4 @@
-"""Compares learners at equal numbers of steps, on a simulated task with a known optimum."""
+"""Compares learners at equal numbers of steps, on a simulated task or on measured questions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from command_line import OneLineParser, exit_code, leave
 from errors import UserError
 from training.flags import at_least
+
+if TYPE_CHECKING:
+    from benchmarks.learning.tasks import Task
 
 UPDATES = (4, 8, 16, 32)
 
@@ -26,6 +29,10 @@ def build_parser() -> argparse.ArgumentParser:
     add("--first-seed", type=at_least(0), default=0, help="seed of the first task (default: 0)")
     add("--updates", type=at_least(1), nargs="+", default=UPDATES, metavar="N",
         help="measure at as many steps as so many updates of PPO take (default: 4 8 16 32)",
+        )  # fmt: skip
+    add("--records", type=Path, metavar="FILE",
+        help="learn from the questions of an evaluation (its records.jsonl), a third of them held "
+        "out, another third for each seed, in place of the simulated task",
         )  # fmt: skip
     add("--output", type=Path, help="folder for learning.json and learning.png")
     return parser
@@ -40,15 +47,11 @@ def run(argv: Sequence[str] | None = None) -> int:
 
     from benchmarks.learning.learners import LEARNERS, steps_per_update
     from benchmarks.learning.report import as_text, draw, summarised
-    from benchmarks.learning.tasks import observe, simulated_task
-    from data import load_questions
 
     torch.set_num_threads(1)
     budgets = [updates * steps_per_update() for updates in sorted(set(args.updates))]
     seeds = range(args.first_seed, args.first_seed + args.seeds)
-    questions = load_questions()
-    observed = observe(questions)
-    tasks = {seed: simulated_task(seed, questions, observed) for seed in seeds}
+    tasks = measured_tasks(args.records, seeds) if args.records else simulated_tasks(seeds)
     shares: dict[str, Any] = {}
     for name, learner in tqdm(LEARNERS.items(), disable=None):
         rows = []
@@ -64,6 +67,24 @@ def run(argv: Sequence[str] | None = None) -> int:
         (args.output / "learning.json").write_text(text + "\n")
         print(f"picture: {draw(results, budgets, args.output / 'learning.png')}")
     return 0
+
+
+def simulated_tasks(seeds: Sequence[int]) -> dict[int, Task]:
+    """A task of its own for each seed, all on the shipped questions."""
+    from benchmarks.learning.tasks import observe, simulated_task
+    from data import load_questions
+
+    questions = load_questions()
+    observed = observe(questions)
+    return {seed: simulated_task(seed, questions, observed) for seed in seeds}
+
+
+def measured_tasks(file: Path, seeds: Sequence[int]) -> dict[int, Task]:
+    """The questions of an evaluation, parted anew for each seed."""
+    from benchmarks.learning.measured import load_measured, parted
+
+    measured = load_measured(file)
+    return {seed: parted(measured, seed) for seed in seeds}
 
 
 def check_can_run(output: Path | None) -> None:

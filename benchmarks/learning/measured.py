@@ -1,0 +1,73 @@
+"""Tasks made of an evaluation: what every operator was worth for every question."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.learning.tasks import Task, observations_of
+from environment.episodes import NO_TEMPLATE, EpisodeState, EpisodeView
+from errors import UserError
+from evaluation.measuring import Measured
+from model_client.encoders import PACKAGED_MODEL, load_encoder
+
+UNCHANGED = "unchanged"
+HELD_OUT = 3
+"""One question in so many is held out."""
+FEWEST = 30
+
+
+@dataclass(frozen=True)
+class MeasuredQuestions:
+    """What the policy sees of each question, and what each operator gained on it."""
+
+    observations: npt.NDArray[np.float32]
+    gains: npt.NDArray[np.float64]
+
+
+def load_measured(file: Path) -> MeasuredQuestions:
+    """The questions in `records.jsonl` of an evaluation; those with a failure are left out."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()[1:]
+        records = [Measured.from_json(json.loads(line)) for line in lines]
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserError(f"{file} is not the records.jsonl of an evaluation") from error
+    records = [record for record in records if not record.failure]
+    if len(records) < FEWEST:
+        raise UserError(f"{file} has {len(records)} measured questions; {FEWEST} are needed")
+    operators = [name for name in records[0].ways if name != UNCHANGED]
+    names = (UNCHANGED, *operators)
+    scores = np.array([[record.ways[name].score for name in names] for record in records])
+    states = [_opening(record) for record in records]
+    view = EpisodeView(len(operators), 1)
+    observations = observations_of(states, view, load_encoder(PACKAGED_MODEL))
+    return MeasuredQuestions(observations, scores - scores[:, :1])
+
+
+def parted(measured: MeasuredQuestions, seed: int) -> Task:
+    """The task of learning on some of the questions; answers are fixed, so there is no noise."""
+    order = np.random.default_rng([seed, 4]).permutation(len(measured.gains))
+    heldout = len(order) // HELD_OUT
+    return Task(measured.observations, measured.gains, 0.0, order[heldout:], order[:heldout])
+
+
+def _opening(record: Measured) -> EpisodeState:
+    answer = record.ways[UNCHANGED].answer
+    return EpisodeState(
+        original=record.question,
+        current=record.question,
+        prompt=record.question,
+        template=None,
+        template_text=NO_TEMPLATE,
+        first_answer=answer,
+        answer=answer,
+        answer_cut=False,  # records do not tell
+        tried=(),
+        steps_left=1,
+    )
