@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from command_line import printable, show_warnings
+from data.loading import MAX_QUESTION_CHARACTERS
 from errors import UserError
 from evaluation.trained_policy import Rewritten, load_policy, use_one_thread
 from experiments.transitions import read_transitions
@@ -109,6 +110,8 @@ def _gather(questions: Sequence[str], file: str | None) -> list[str]:
     for text in texts:
         if any(0xD800 <= ord(character) <= 0xDFFF for character in text):
             raise UserError("a question is not UTF-8 text")
+        if len(text) > MAX_QUESTION_CHARACTERS:
+            raise UserError(f"a question is longer than {MAX_QUESTION_CHARACTERS} characters")
     return texts
 
 

@@ -159,6 +159,7 @@ def test_neither_a_damaged_config_nor_a_lost_one_ends_in_a_traceback(
         "no object": ([], "config.json"),
         "operator's name": ({**config, "operators": [{**first, "name": 5}]}, "name is 5"),
         "operator's text": ({**config, "operators": [{**first, "ends_with": [5]}]}, "ends_with is"),
+        "operator's edit": ({**config, "operators": [{**first, "edits": ["x"]}]}, "no edit 'x'"),
         "operator's key": ({**config, "operators": [{**first, "colour": 5}]}, "'colour'"),
         "no operator": ({**config, "operators": ["rephrase"]}, "not as it was stored"),
         "examples": ({**config, "operators": [{**first, "examples": 1}]}, "not as it was stored"),
