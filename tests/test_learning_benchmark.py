@@ -14,9 +14,11 @@ import pytest
 from benchmarks.learning import learners
 from benchmarks.learning.__main__ import main
 from benchmarks.learning.learners import LEARNERS, TaskEnv, steps_per_update
+from benchmarks.learning.measured import load_measured, parted
 from benchmarks.learning.report import as_text, summarised
 from benchmarks.learning.tasks import Task, observe, simulated_task
 from data import load_questions
+from evaluation.measuring import Measured, Tried
 from model_client.encoders import Encoder
 
 LEARNING = [name for name in LEARNERS if name != "random"]
@@ -103,12 +105,13 @@ def test_one_seed_has_no_interval(capsys: pytest.CaptureFixture[str], tmp_path: 
 
 
 def test_several_seeds_have_an_interval() -> None:
-    shares = {"ours": np.array([[0.5], [0.6], [0.8]]), "other": np.array([[0.4], [0.4], [0.7]])}
+    ours, other = [0.5, 0.6, 0.8, 0.7, 0.6], [0.4, 0.4, 0.7, 0.5, 0.6]
+    shares = {"ours": np.array(ours)[:, None], "other": np.array(other)[:, None]}
     results = summarised(shares, [64])
     [[mean, low, high]] = results["other"]["ours_ahead"]
     assert low < mean < high
-    assert "seeds 3 to 5;" in as_text(results, [64], range(3, 6))
-    assert f"{low:+.3f}..{high:+.3f}" in as_text(results, [64], range(3, 6))
+    assert "seeds 3 to 7;" in as_text(results, [64], range(3, 8))
+    assert f"{low:+.3f}..{high:+.3f}" in as_text(results, [64], range(3, 8))
 
 
 def test_what_cannot_end_well_does_not_begin(
@@ -122,3 +125,47 @@ def test_what_cannot_end_well_does_not_begin(
     assert main(["--output", str(tmp_path / "out")]) == 2
     assert "stable-baselines3 cannot be imported" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_learners_can_be_compared_on_the_questions_of_an_evaluation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "records.jsonl"
+    questions = [f"what is {number} plus {number}" for number in range(40)]
+    records = [_record(question, tidy=index % 2) for index, question in enumerate(questions)]
+    file.write_text("".join(json.dumps(one) + "\n" for one in ({"fingerprint": "x"}, *records)))
+    assert main(["--records", str(file), "--seeds", "2", "--updates", "1"]) == 0
+    assert "LinUCB" in capsys.readouterr().out
+    measured = load_measured(file)
+    assert measured.gains.tolist() == [[0.0, -0.5 + index % 2] for index in range(40)]
+    first, again, other = (parted(measured, seed) for seed in (1, 1, 2))
+    assert first.heldout.tolist() == again.heldout.tolist() != other.heldout.tolist()
+    assert sorted([*first.train, *first.heldout]) == list(range(40))
+    assert len(first.heldout) == 13
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot read"),
+        ("", "has 0 measured questions"),
+        ("{}\nnot json", "is not the records.jsonl"),
+        ('{}\n{"ways": 1}', "is not the records.jsonl"),
+    ],
+)
+def test_a_file_that_holds_no_evaluation_is_refused(
+    content: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "records.jsonl"
+    if content is not None:
+        file.write_text(content)
+    assert main(["--records", str(file)]) == 2
+    assert message in capsys.readouterr().err
+
+
+def _record(question: str, *, tidy: int) -> dict[str, Any]:
+    def way(score: float) -> Tried:
+        return Tried(score, {}, question, question, "It is a number.", [], 1, 0, 0.1)
+
+    ways = {"unchanged": way(0.5), "tidy": way(float(tidy))}
+    return Measured(question, question, question, "sums", "0" * 64, ways).to_json()

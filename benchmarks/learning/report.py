@@ -13,6 +13,8 @@ import numpy.typing as npt
 from evaluation.statistics import paired_differences
 
 OURS = "ours"
+FEWEST_SEEDS = 5
+"""Resampling fewer tells nothing."""
 
 
 def summarised(
@@ -32,10 +34,9 @@ def summarised(
             for column, budget in enumerate(budgets)
         }
         for difference in paired_differences(family).values():
-            bounds = (difference.low, difference.high)
-            results[name]["ours_ahead"].append(
-                [difference.mean, *(bound if math.isfinite(bound) else None for bound in bounds)]
-            )
+            told = len(rows) >= FEWEST_SEEDS and math.isfinite(difference.low)
+            bounds = (difference.low, difference.high) if told else (None, None)
+            results[name]["ours_ahead"].append([difference.mean, *bounds])
     return results
 
 
