@@ -8,7 +8,7 @@ DEV_READY := $(VENV)/.ready-dev
 
 DEMO_FLAGS := --server embedded --num-questions 40 --num-env-steps 640 --num-processes 8 \
 	--num-steps 8 --batch-size 4 --max-tokens-answer 40 \
-	--only-operators qa,one_sentence,fact_first,step_by_step,tidy,tidy_qa \
+	--only-operators qa,one_sentence,fact_first,step_by_step,tidy \
 	--eval-questions 24 --eval-sample 24
 
 .PHONY: help setup dev demo test lint format type clean
