@@ -127,7 +127,7 @@ def test_what_came_after_the_first_calls_is_told_apart(
     assert len(rows) == 2
     assert rows[1].startswith("own pace, from call 100")
     at_once = int(rows[1].split()[-2])
-    assert 2 <= at_once <= 2 * 2 + 2
+    assert 2 <= at_once <= 8, "what the limit finds is tested in test_limits.py, without a clock"
 
 
 @pytest.mark.slow

@@ -67,8 +67,8 @@ def test_each_query_can_have_its_own_operator(
     models = models_for(server)
     rewrites = batch_mutate_queries(QUERIES, ["qa", "rephrase", "one_sentence"], models=models)
     assert [rewrite.operator for rewrite in rewrites] == ["qa", "rephrase", "one_sentence"]
-    assert rewrites[0].text == f"Question: {QUERIES[0]}\nAnswer:"
-    assert rewrites[0].question == QUERIES[0]
+    assert rewrites[0].question == "What is the capitol of Peru?"
+    assert rewrites[0].text == f"Question: {rewrites[0].question}\nAnswer:"
     assert server.stats.generation_calls == 1, "templates need no model"
     with pytest.raises(ValueError, match="3 queries but 2 operators"):
         batch_mutate_queries(QUERIES, ["qa", "qa"], models=models)
