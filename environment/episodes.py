@@ -69,19 +69,23 @@ def opening_flow(
 ) -> Generator[Any, Any, tuple[EpisodeState, TargetAnswer]]:
     """Asks the question unchanged: the state that every rewrite is compared with."""
     answer = yield from answer_flow(question, roles, seed=seed)
-    state = EpisodeState(
+    return opening_state(question, answer.text, cut=answer.cut, max_rewrites=max_rewrites), answer
+
+
+def opening_state(question: str, answer: str, *, cut: bool, max_rewrites: int) -> EpisodeState:
+    """An episode after the first answer: nothing has been rewritten."""
+    return EpisodeState(
         original=question,
         current=question,
         prompt=question,
         template=None,
         template_text=NO_TEMPLATE,
-        first_answer=answer.text,
-        answer=answer.text,
-        answer_cut=answer.cut,
+        first_answer=answer,
+        answer=answer,
+        answer_cut=cut,
         tried=(),
         steps_left=max_rewrites,
     )
-    return state, answer
 
 
 def rewrite_flow(

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.learning.tasks import Task, observations_of
-from environment.episodes import NO_TEMPLATE, EpisodeState, EpisodeView
+from environment.episodes import EpisodeView, opening_state
 from errors import UserError
-from evaluation.measuring import Measured
+from evaluation.measuring import UNCHANGED, Measured
 from model_client.encoders import PACKAGED_MODEL, load_encoder
 
-UNCHANGED = "unchanged"
 HELD_OUT = 3
 """One question in so many is held out."""
 FEWEST = 30
@@ -34,18 +33,21 @@ def load_measured(file: Path) -> MeasuredQuestions:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()[1:]
         records = [Measured.from_json(json.loads(line)) for line in lines]
+        records = [record for record in records if not record.failure]
+        names = sorted(records[0].ways, key=lambda name: name != UNCHANGED) if records else []
+        scores = np.array([[record.ways[name].score for name in names] for record in records])
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{file} is not the records.jsonl of an evaluation") from error
-    records = [record for record in records if not record.failure]
     if len(records) < FEWEST:
         raise UserError(f"{file} has {len(records)} measured questions; {FEWEST} are needed")
-    operators = [name for name in records[0].ways if name != UNCHANGED]
-    names = (UNCHANGED, *operators)
-    scores = np.array([[record.ways[name].score for name in names] for record in records])
-    states = [_opening(record) for record in records]
-    view = EpisodeView(len(operators), 1)
+    # Records do not tell whether an answer was cut.
+    states = [
+        opening_state(record.question, record.ways[UNCHANGED].answer, cut=False, max_rewrites=1)
+        for record in records
+    ]
+    view = EpisodeView(len(names) - 1, 1)
     observations = observations_of(states, view, load_encoder(PACKAGED_MODEL))
     return MeasuredQuestions(observations, scores - scores[:, :1])
 
@@ -55,19 +57,3 @@ def parted(measured: MeasuredQuestions, seed: int) -> Task:
     order = np.random.default_rng([seed, 4]).permutation(len(measured.gains))
     heldout = len(order) // HELD_OUT
     return Task(measured.observations, measured.gains, 0.0, order[heldout:], order[:heldout])
-
-
-def _opening(record: Measured) -> EpisodeState:
-    answer = record.ways[UNCHANGED].answer
-    return EpisodeState(
-        original=record.question,
-        current=record.question,
-        prompt=record.question,
-        template=None,
-        template_text=NO_TEMPLATE,
-        first_answer=answer,
-        answer=answer,
-        answer_cut=False,  # records do not tell
-        tried=(),
-        steps_left=1,
-    )

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from data import Question
-from environment.episodes import NO_TEMPLATE, EpisodeState, EpisodeView
+from environment.episodes import EpisodeState, EpisodeView, opening_state
 from environment.features import query_features
 from model_client.encoders import PACKAGED_MODEL, Encoder, load_encoder
 from objectives.refusal import opens_as_refusal
@@ -124,19 +124,7 @@ def _opening(question: Question) -> EpisodeState:
     answer = "I'm sorry, but I can't help with that." if refused else question.reference
     if cut and not refused:
         answer = " ".join(answer.split()[:-1])
-    text = question.question
-    return EpisodeState(
-        original=text,
-        current=text,
-        prompt=text,
-        template=None,
-        template_text=NO_TEMPLATE,
-        first_answer=answer,
-        answer=answer,
-        answer_cut=cut and not refused,
-        tried=(),
-        steps_left=1,
-    )
+    return opening_state(question.question, answer, cut=cut and not refused, max_rewrites=1)
 
 
 def _traits(state: EpisodeState) -> list[float]:
