@@ -6,12 +6,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 USER_READY := $(VENV)/.ready-user
 DEV_READY := $(VENV)/.ready-dev
 
+# Many tests wait for a server more than they compute: two at a time keep two cores busy.
+JOBS ?= 2
+
 DEMO_FLAGS := --server embedded --num-questions 40 --num-env-steps 640 --num-processes 8 \
 	--num-steps 8 --batch-size 4 --max-tokens-answer 40 \
 	--only-operators qa,one_sentence,fact_first,step_by_step,tidy \
 	--eval-questions 24 --eval-sample 24
 
-.PHONY: help setup dev demo test lint format type clean
+.PHONY: help setup dev demo test soak lint format type clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -25,7 +28,10 @@ demo: $(USER_READY) ## train a small policy on the embedded model and show what 
 	$(BIN)/python train_query_mutator.py $(DEMO_FLAGS)
 
 test: $(DEV_READY) lint type ## check style and types, run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(JOBS)
+
+soak: $(DEV_READY) ## 50,000 steps on a simulated server: does anything grow or slow down?
+	$(BIN)/python -m benchmarks.soak
 
 lint: $(DEV_READY) ## check style
 	$(BIN)/python -m ruff check .

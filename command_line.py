@@ -7,13 +7,17 @@ import contextlib
 import logging
 import os
 import sys
+import traceback
 import unicodedata
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, TextIO, cast
 
 from errors import ServerUnavailableError, UserError
 
 LONGEST_LINE = 500
+BREAKS = "\n\t\r\v\f\x85\u2028\u2029"
+DRIVING = {"Cc", "Cf", "Cs", "Co"}
+"""Control characters, invisible ones that turn text around, halves of others, private ones."""
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -34,7 +38,15 @@ def say_error(error: object) -> None:
 
 
 def exit_code(command: Callable[[], int]) -> int:
-    """Runs a command; what went wrong is said in a line or two and becomes the exit code."""
+    """Runs a command; what went wrong is said in a line or two and becomes the exit code.
+
+    Until it ends, nothing that is written can drive the terminal, whoever writes it.
+    """
+    with plain_output():
+        return _exit_code(command)
+
+
+def _exit_code(command: Callable[[], int]) -> int:
     try:
         code = command()
         if sys.stdout:
@@ -57,6 +69,9 @@ def exit_code(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except Exception:  # a bug; its traceback may quote anything, so it is printed in here
+        traceback.print_exc()
+        return 1
 
 
 def leave(code: int) -> NoReturn:
@@ -67,13 +82,67 @@ def leave(code: int) -> NoReturn:
 
 
 def printable(text: str) -> str:
-    """The text without control characters, which could drive the terminal.
+    """The text on one line, without the characters that could drive the terminal.
 
     >>> printable("a\\x1b[31mb\\nc")
     'a[31mb c'
     """
-    kept = [" " if character in "\n\t\r" else character for character in text]
-    return "".join(c for c in kept if unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Co"})
+    if text.isprintable():
+        return text
+    kept = [" " if character in BREAKS else character for character in text]
+    return "".join(c for c in kept if unicodedata.category(c) not in DRIVING)
+
+
+class PlainStream:
+    """A text stream that drops what could drive a terminal; only lines and their bar remain.
+
+    The second fence: texts of others go through `printable` where they are quoted, and this one
+    catches what was forgotten, in libraries and in tracebacks too.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if not text.isprintable():
+            # tqdm draws its bar with a carriage return at the start of what it writes.
+            front, back = ("\r" * text.startswith("\r"), "\r" * (text[1:].endswith("\r")))
+            inner = text[len(front) : len(text) - len(back)]
+            text = front + "\n".join(map(printable, inner.split("\n"))) + back
+        self._stream.write(text)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextlib.contextmanager
+def plain_output() -> Iterator[None]:
+    """Puts a `PlainStream` before standard output and standard error."""
+    before = sys.stdout, sys.stderr
+    if isinstance(sys.stdout, PlainStream):
+        yield
+        return
+    sys.stdout, sys.stderr = (
+        cast("TextIO", PlainStream(stream)) if stream else stream for stream in before
+    )
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def counted(number: int, noun: str) -> str:
+    """The number with its noun.
+
+    >>> counted(1, "question"), counted(1200, "question")
+    ('1 question', '1,200 questions')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class TerminalHandler(logging.Handler):

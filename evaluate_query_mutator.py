@@ -18,7 +18,12 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="example: python evaluate_query_mutator.py runs/NAME --target-model llama3.2:1b",
     )
     add = parser.add_argument
-    add("run", metavar="RUN", help="directory of a trained run")
+    add(
+        "run",
+        metavar="RUN",
+        nargs="+",
+        help="directory of a trained run; several, as with several seeds, are judged together too",
+    )
     add("--dataset", metavar="FILE", help="take the held-out questions of this file")
     add(
         "--num-questions",
@@ -52,6 +57,11 @@ def build_parser() -> argparse.ArgumentParser:
         help="auto, embedded or a URL (repeatable; default: as in training)",
     )
     add("--batch-size", help="calls at once, or auto (default: as in training)")
+    add(
+        "--max-outage",
+        metavar="S",
+        help="seconds to wait for servers of which none answers (default: as in training)",
+    )
     add("--output", metavar="DIR", help="where the results go (default: in the run's directory)")
     return parser
 
@@ -75,6 +85,7 @@ def evaluate(argv: Sequence[str] | None = None) -> int:
             "mutator_model": args.mutator_model,
             "judge_model": args.judge_model,
             "batch_size": args.batch_size,
+            "max_outage": args.max_outage,
         },
     )
 

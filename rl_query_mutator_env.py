@@ -18,6 +18,7 @@ from environment.episodes import (
     opening_flow,
     rewrite_flow,
 )
+from environment.saved import SavedEpisode, saved_episode
 from environment.scoring import flow_handlers, score_flow
 from environment.steps import ActionMask, EnvStep, Observation
 from errors import ServerUnavailableError
@@ -174,30 +175,29 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
 
     def get_state(self) -> dict[str, Any]:
         """All that makes this environment go on as it would have; plain values."""
-        return {
-            "seed": self._seed,
-            "episode": self._episode,
-            "random": self.np_random.bit_generator.state,
-            "question_id": self._question.id,
-            "state": asdict(self._started()),
-            "return": self._return,
-        }
+        return SavedEpisode(
+            seed=self._seed,
+            episode=self._episode,
+            random=dict(self.np_random.bit_generator.state),
+            question_id=self._question.id,
+            state=self._started(),
+            score=self._score,
+            episode_return=self._return,
+        ).plain()
 
-    def set_state_flow(self, saved: dict[str, Any]) -> Generator[Any, Any, Observation]:
-        """The flow that takes up a saved state: its score and observation are made again."""
-        self._seed, self._episode = saved["seed"], saved["episode"]
-        self.np_random.bit_generator.state = saved["random"]
+    def set_state(self, plain: Any) -> None:
+        """Takes up a saved state, without a call; raises ValueError for what is none."""
+        saved = saved_episode(plain, self.view)
         by_id = {question.id: question for question in self.questions}
-        self._question = by_id[saved["question_id"]]
-        fields = {**saved["state"], "tried": tuple(saved["state"]["tried"])}
-        self._state = EpisodeState(**fields)
-        score = yield from self._score_flow(self._state)
-        if isinstance(score, str):
-            raise ServerUnavailableError(score)
-        self._score = score
-        self._return = saved["return"]
-        observation: Observation = yield from self.view.observe_flow(self._state)
-        return observation
+        if saved.question_id not in by_id:
+            raise ValueError(f"there is no question {saved.question_id!r}")
+        try:
+            self.np_random.bit_generator.state = saved.random
+        except (KeyError, TypeError, OverflowError) as error:
+            raise ValueError("random is not the state of a generator") from error
+        self._seed, self._episode = saved.seed, saved.episode
+        self._question = by_id[saved.question_id]
+        self._state, self._score, self._return = saved.state, saved.score, saved.episode_return
 
     def _score_flow(self, state: EpisodeState) -> Generator[Any, Any, Score | str]:
         return score_flow(self._question, state, self.objective, self.models.roles)
@@ -226,8 +226,8 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self.questions))
         return self.questions[int(order[position])]
 
-    def _call_seed(self) -> int | None:
-        """A seed for calls that sample; those at temperature 0 keep the run's own."""
+    def _call_seed(self) -> int:
+        """A seed for calls that sample."""
         return int(self.np_random.integers(2**31))
 
     def _run(self, flow: Generator[Any, Any, Any]) -> Any:
@@ -372,11 +372,11 @@ class BatchedQueryMutationEnv:
         """The state of every environment, between steps."""
         return [env.get_state() for env in self.envs]
 
-    def set_state(self, states: Sequence[dict[str, Any]]) -> None:
-        """Takes up what `get_state` gave."""
-        flows = [env.set_state_flow(s) for env, s in zip(self.envs, states, strict=True)]
-        for index, observation in enumerate(self._runner.run(flows)):
-            self._see(index, observation, self.envs[index].action_masks())
+    def set_state(self, states: Sequence[Any], observations: Observation) -> None:
+        """Takes up what `get_state` gave, and what each saw (`current`), without a call."""
+        for index, (env, state) in enumerate(zip(self.envs, states, strict=True)):
+            env.set_state(state)
+            self._see(index, observations[index], env.action_masks())
 
     def _see(self, index: int, observation: Observation, mask: ActionMask) -> None:
         self._observations[index] = observation

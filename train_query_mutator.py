@@ -13,13 +13,18 @@ def train(argv: Sequence[str] | None = None) -> int:
     settings = parse_settings(build_parser("train_query_mutator.py", __doc__), argv)
     # Heavy imports come late: --help and a wrong flag answer at once.
     from evaluation.command import evaluate_finished
+    from experiments.report import report_finished
     from experiments.show import show_run
     from training.command import Finished, run_training
 
     def show_and_evaluate(finished: Finished) -> None:
         show_run(finished.run.path)
-        if finished.settings.use_eval:
-            evaluate_finished(finished)
+        try:
+            if finished.settings.use_eval:
+                evaluate_finished(finished)
+        finally:  # an evaluation that lost its server takes nothing from what was learned
+            if finished.settings.use_report:
+                report_finished(finished.run.path)
 
     return run_training(settings, show_and_evaluate)
 

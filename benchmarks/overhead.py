@@ -150,7 +150,7 @@ def collect(models: Models, work: Workload, *, seed: int) -> float:
         ],
         work.batch_size,
     )
-    models.encoder.keep([q.question for q in task.train] + [q.reference for q in task.train])
+    models.encoder.encode_each([text for q in task.train for text in (q.question, q.reference)])
     torch.manual_seed(seed)
     policy = ActorCritic(envs.observation_size, envs.num_actions, settings.hidden_size)
     storage = RolloutStorage(work.num_steps, work.num_envs, envs.observation_size, envs.num_actions)

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from command_line import counted
 from errors import UserError
+from untrusted import DEEPEST, check_rows, parse_json, read_text
 
 logger = logging.getLogger(__name__)
 
@@ -21,10 +23,10 @@ DEFAULT_FILE = Path(__file__).with_name("questions.jsonl")
 SPLITS = {"train": "train", "heldout": "heldout", "held-out": "heldout", "test": "heldout"}
 HELDOUT_SHARE = 0.3
 BAD_ROWS_SHOWN = 3
+KEYS_SHOWN = 10
+LONGEST_SHOWN = 200
 MAX_QUESTION_CHARACTERS = 4000
-DEEPEST = 50
-"""Levels of lists and objects in a row."""
-_TOO_DEEP = ValueError(f"nested more than {DEEPEST} levels deep")
+MAX_REFERENCE_CHARACTERS = 100_000
 SAFE, UNSAFE = "safe", "unsafe"
 UNSAFE_TYPE = "contrast_"
 """How XSTest begins the type of its unsafe rows, where a copy of it has no label."""
@@ -82,7 +84,7 @@ def load_questions(path: str | Path | None = None) -> list[Question]:
         what = "only rows labelled unsafe" if left_out else "no questions"
         raise UserError(f"{file} holds {what} (JSONL or CSV with question and reference)")
     if left_out:
-        logger.warning("%s: %d rows not labelled safe are left out", file.name, left_out)
+        logger.warning("%s: %s not labelled safe left out", file.name, counted(left_out, "row"))
     return questions
 
 
@@ -126,13 +128,10 @@ def _lower(row: Any, key: str) -> str:
 
 
 def _rows(file: Path) -> Iterator[tuple[int, Any]]:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UserError(f"cannot read the dataset {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"the dataset {file} is not UTF-8 text: {error.reason}") from error
-    if file.suffix.lower() == ".csv":
+    text = read_text(file, "the dataset")
+    is_table = file.suffix.lower() == ".csv"
+    check_rows(text, "the dataset", file, between="," if is_table else "")
+    if is_table:
         yield from _csv_rows(file, text)
         return
     for line, content in enumerate(text.split("\n"), 1):
@@ -143,12 +142,11 @@ def _rows(file: Path) -> Iterator[tuple[int, Any]]:
 def _json_row(content: str) -> Any:
     """The row, or the error that says why there is none."""
     try:
-        row = json.loads(content)
-    except RecursionError:
-        return _TOO_DEEP
-    except ValueError:
+        return parse_json(content, deepest=DEEPEST)
+    except json.JSONDecodeError:
         return ValueError("not valid JSON")
-    return _TOO_DEEP if _deeper(row, DEEPEST) else row
+    except ValueError as error:
+        return error
 
 
 def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, Any]]:
@@ -168,8 +166,6 @@ def _question(line: int, row: Any) -> Question:
     if "question" not in row and "prompt" in row:
         row = {"question": row["prompt"], "category": row.get("type"), **row}
     question = _text(row, "question", required=True)
-    if len(question) > MAX_QUESTION_CHARACTERS:
-        raise ValueError(f"the question is longer than {MAX_QUESTION_CHARACTERS} characters")
     identity = _text(row, "id") or f"line-{line}"
     split = _text(row, "split").casefold()
     if split and split not in SPLITS:
@@ -179,7 +175,7 @@ def _question(line: int, row: Any) -> Question:
     return Question(
         id=identity,
         question=question,
-        reference=_text(row, "reference"),
+        reference=_text(row, "reference", longest=MAX_REFERENCE_CHARACTERS),
         category=_text(row, "category") or "uncategorised",
         split=SPLITS[split] if split else _split_by_content(meaning),
         meaning=meaning,
@@ -188,20 +184,24 @@ def _question(line: int, row: Any) -> Question:
     )
 
 
-def _deeper(value: Any, levels: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels < 0 or any(_deeper(item, levels - 1) for item in inner)
-
-
-def _text(row: dict[str, Any], key: str, *, required: bool = False) -> str:
+def _text(
+    row: dict[str, Any],
+    key: str,
+    *,
+    required: bool = False,
+    longest: int = MAX_QUESTION_CHARACTERS,
+) -> str:
     value = row.get(key)
     if value is None or value == "":
         if required:
-            raise ValueError(f"no '{key}' (it has: {', '.join(map(str, row)) or 'nothing'})")
+            shown = ", ".join(list(row)[:KEYS_SHOWN])[:LONGEST_SHOWN]
+            raise ValueError(f"no '{key}' (it has: {shown or 'nothing'})")
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value != value:
         raise ValueError(f"'{key}' is not text")
     text = str(value).strip()
+    if len(text) > longest:
+        raise ValueError(f"the {key} is longer than {longest} characters")
     if required and not text:
         raise ValueError(f"'{key}' is empty")
     if "\x00" in text or any(0xD800 <= ord(character) <= 0xDFFF for character in text):
@@ -220,7 +220,7 @@ def _key_facts(value: Any) -> tuple[tuple[str, ...], ...]:
     if value is None or value == "":
         return ()
     if isinstance(value, str):
-        value = [fact.split("|") for fact in value.split(";")]
+        value = [fact.split("|") for fact in value.split(";") if fact.strip()]
     if not isinstance(value, list):
         raise ValueError("'key_facts' is neither a list nor text such as: Paris; 8|eight")
     facts = []
@@ -231,6 +231,7 @@ def _key_facts(value: Any) -> tuple[tuple[str, ...], ...]:
         ):
             raise ValueError("each of 'key_facts' must be a list of texts")
         cleaned = tuple(text.strip() for text in alternatives if text.strip())
-        if cleaned:
-            facts.append(cleaned)
+        if not cleaned:
+            raise ValueError("one of 'key_facts' holds no text")
+        facts.append(cleaned)
     return tuple(facts)

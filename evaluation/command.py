@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from command_line import show_warnings
+from command_line import counted, printable, show_warnings
 from data import Question, load_questions, sample_questions, split_questions
 from environment.scoring import flow_handlers
 from errors import ServerUnavailableError, UserError
@@ -25,7 +25,8 @@ from evaluation.defaults import MARGIN, TRAINING_QUESTIONS
 from evaluation.measuring import Asking, Measured, fingerprint, measure_flow
 from evaluation.rating import helpful_rate, judge_and_facts
 from evaluation.records import Records
-from evaluation.report import as_json, as_text, draw
+from evaluation.report import as_json, as_text, draw, several_as_text
+from evaluation.several import Evaluated, compare_together
 from evaluation.trained_policy import (
     TrainedPolicy,
     changed,
@@ -34,14 +35,15 @@ from evaluation.trained_policy import (
     load_trained,
     use_one_thread,
 )
-from evaluation.verdict import decide
+from evaluation.verdict import decide, decide_together
 from model_client.connect import told_digests
 from model_client.flows import FlowRunner
+from model_client.outages import Outage
 from model_client.session import Models, open_models
 from training.command import Finished, say_servers
 from training.run_directory import RunDirectory
 from training.settings import Settings, may_ask_judge
-from training.setup import Task, check_references, load_task, model_options
+from training.setup import Task, load_task, model_options
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +87,35 @@ def evaluate_finished(finished: Finished) -> None:
     evaluate(trained, task, finished.models, plan, settings)
 
 
-def evaluate_command(
+def evaluate_command(run_paths: Sequence[str], *, output: str | None, **options: Any) -> int:
+    """Evaluates the policies of runs, and several together too; returns the exit code."""
+    show_warnings()
+    use_one_thread()
+    if len({Path(path).resolve() for path in run_paths}) < len(run_paths):
+        raise UserError("a run is named twice: name each once")
+    if output and Path(output).exists() and not Path(output).is_dir():
+        raise UserError(f"--output {output} is a file: name a directory")
+    if output and len(run_paths) > 1:
+        raise UserError("--output is for one run: leave it out, each run keeps its own results")
+    objectives = {load_run(RunDirectory(path))[0].objective for path in run_paths}
+    if len(objectives) > 1:
+        raise UserError(
+            f"the runs have different objectives ({', '.join(sorted(objectives))}), so their "
+            "scores do not compare: evaluate each by itself"
+        )
+    evaluated = []
+    for path in run_paths:
+        if len(run_paths) > 1:
+            print(f"\n{printable(path)}")
+        evaluated.append(_evaluate_run(path, output=output, **options))
+    if len(evaluated) > 1:
+        together = compare_together(evaluated)
+        verdict = decide_together(together, margin=options["margin"])
+        print(f"\n{several_as_text(together, verdict)}")
+    return 0
+
+
+def _evaluate_run(
     run_path: str,
     *,
     dataset: str | None,
@@ -94,13 +124,15 @@ def evaluate_command(
     output: str | None,
     margin: float,
     changes: dict[str, Any],
-) -> int:
-    """Evaluates a run's policy; returns the exit code."""
-    show_warnings()
-    use_one_thread()
+) -> Evaluated:
+    """Evaluates one run's policy."""
     run = RunDirectory(run_path)
     of_run, operators = load_run(run)
     settings = changed(of_run, changes)
+    if changes.get("judge_model") and not may_ask_judge(settings):
+        raise UserError(
+            f"the run's objective, {settings.objective}, asks no judge: leave out --judge-model"
+        )
     trained = load_trained(run, settings, operators)
     task = load_task(settings, operators)
     check_same_task(run, task)
@@ -118,8 +150,7 @@ def evaluate_command(
     )
     with open_models(**model_options(settings)) as models:
         say_servers(models, settings)
-        evaluate(trained, task, models, plan, settings)
-    return 0
+        return evaluate(trained, task, models, plan, settings)
 
 
 def _other_heldout(dataset: str, task: Task, settings: Settings) -> list[Question]:
@@ -129,12 +160,18 @@ def _other_heldout(dataset: str, task: Task, settings: Settings) -> list[Questio
     unseen = [question for question in heldout if question.meaning not in trained_on]
     if len(unseen) < len(heldout):
         logger.warning(
-            "%d questions of %s are left out: the run was trained on them",
-            len(heldout) - len(unseen),
+            "%s of %s left out: trained on by the run",
+            counted(len(heldout) - len(unseen), "question"),
             dataset,
         )
     if task.objective.needs_reference:
-        check_references(unseen, settings.objective)
+        for question in unseen:
+            if not question.reference:
+                raise UserError(
+                    f"question '{question.id}' of {dataset} has no reference, which the run's "
+                    f"objective {settings.objective} needs.\n"
+                    "Give every question one, or evaluate a run trained with --objective helpful"
+                )
     return unseen
 
 
@@ -158,7 +195,7 @@ def make_plan(
 
 def evaluate(
     trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
-) -> None:
+) -> Evaluated:
     """Asks, compares, writes and prints."""
     asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
     try:
@@ -170,7 +207,7 @@ def evaluate(
     except (KeyboardInterrupt, ServerUnavailableError):
         done = sum(not measured.failure for measured in records.measured.values())
         print(
-            f"\n{done} questions are done and kept; go on with: {plan.again}",
+            f"\n{counted(done, 'question')} done and kept; go on with: {printable(plan.again)}",
             file=sys.stderr,
         )
         raise
@@ -184,7 +221,7 @@ def evaluate(
     judge = judge_and_facts(plan.heldout, heldout) if settings.objective == "judge" else None
     text = as_text(comparison, verdict, judge)
     if failures:
-        text = f"{len(failures)} questions are left out: a call failed.\n\n{text}"
+        text = f"{counted(len(failures), 'question')} left out: a call failed.\n\n{text}"
     about = {
         "objective": settings.objective,
         "dataset": plan.dataset or "shipped",
@@ -199,7 +236,8 @@ def evaluate(
     figures = json.dumps(as_json(comparison, verdict, about), indent=2, ensure_ascii=False)
     (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
     print(f"\n{text}\n")
-    print(f"picture: {draw(comparison, verdict, plan.directory / PICTURE)}")
+    print(printable(f"picture: {draw(comparison, verdict, plan.directory / PICTURE)}"))
+    return Evaluated(heldout, comparison.best_single)
 
 
 def _measure(
@@ -222,6 +260,7 @@ def _measure(
         bar_format="evaluating {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
         " [{elapsed}<{remaining}] {desc}",
     ) as bar:
+        models.client.on_wait = lambda: _show_pause(bar, models.client.outage())
         for _, measured in runner.each(measure_flow(question, how) for question, how in waiting):
             failed += bool(measured.failure)
             records.add(measured)
@@ -230,6 +269,11 @@ def _measure(
             bar.update()
             if measured.failure and (reason := models.client.why_gone()):
                 raise ServerUnavailableError(reason)
+
+
+def _show_pause(bar: tqdm[Any], outage: Outage | None) -> None:
+    if outage is not None:
+        bar.set_description_str(printable(str(outage)))
 
 
 def _measured(questions: Sequence[Question], records: Records) -> list[Measured]:

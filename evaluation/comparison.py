@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluation.measuring import UNCHANGED, Measured, Tried
-from evaluation.statistics import ROUNDING, Difference, Numbers, paired_differences
+from evaluation.statistics import FEWEST_SHOWN, ROUNDING, Difference, Numbers, paired_differences
 
 POLICY = "policy"
 RANDOM = "random operator"
@@ -136,6 +136,8 @@ def score_and_length(answers: Sequence[Sequence[Tried]]) -> float | None:
     At an equal share of key facts where that is known. What is easy to answer, and answered
     briefly, says nothing of what the objective pays for: each question is its own measure.
     """
+    if len(answers) < FEWEST_SHOWN:
+        return None
     rows = []
     for tried in answers:
         cells = [

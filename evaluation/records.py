@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.measuring import Measured
+from untrusted import DEEPEST, parse_json, read_lines
 
 RECORDS = "records.jsonl"
 OLDER = "records-{}.jsonl"
@@ -45,15 +46,13 @@ class Records:
             file.write(_lines([measured.to_json()]))
 
     def _whole_lines(self) -> list[Any]:
-        try:
-            text = self.path.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
+        if not self.path.exists():
             return []
         lines = []
-        for line in text.split("\n"):
+        for line in read_lines(self.path, "the records"):
             try:
-                lines.append(json.loads(line))
-            except (ValueError, RecursionError):
+                lines.append(parse_json(line.decode("utf-8", "replace"), deepest=DEEPEST))
+            except ValueError:
                 continue
         return lines
 

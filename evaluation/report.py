@@ -9,14 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from command_line import printable
+from command_line import counted, printable
 from evaluation.comparison import Comparison, Way
-from evaluation.statistics import Difference
+from evaluation.several import Together
+from evaluation.statistics import FEWEST_SHOWN, Difference
 from evaluation.verdict import Verdict, with_interval
 from objectives.judge import JudgeAgreement
 
-FEWEST_SHOWN = 5
-"""With fewer questions an interval is wider than any score could differ."""
 MOST_CATEGORIES = 40
 LONGEST_LABEL = 40
 HEADINGS = ("", "score", "policy ahead by", "target calls", "mutator calls", "seconds")
@@ -26,11 +25,11 @@ def as_text(comparison: Comparison, verdict: Verdict, judge: JudgeAgreement | No
     """The tables for the terminal, the verdict last."""
     best = comparison.best_single
     parts = [
-        f"{comparison.questions} held-out questions; means for a question, with 95 % intervals "
-        "that hold together within a table",
+        f"{counted(comparison.questions, 'held-out question')}; means for a question, with 95 % "
+        "intervals that hold together within a table",
         _table([HEADINGS, *map(_row, comparison.ways)]),
-        f"single operators (on {comparison.training_questions} training questions the best "
-        f"is {best})",
+        f"single operators (on {counted(comparison.training_questions, 'training question')} the "
+        f"best is {best})",
         _table([HEADINGS, *map(_row, comparison.operators)]),
         "by category, policy against unchanged",
         _table(
@@ -42,7 +41,7 @@ def as_text(comparison: Comparison, verdict: Verdict, judge: JudgeAgreement | No
                         str(gain.questions),
                         f"{gain.unchanged:.3f}",
                         f"{gain.policy:.3f}",
-                        _shown(gain.difference),
+                        with_interval(gain.difference),
                     )
                     for gain in comparison.categories
                 ),
@@ -54,7 +53,23 @@ def as_text(comparison: Comparison, verdict: Verdict, judge: JudgeAgreement | No
         *_judge_line(judge),
         verdict.sentence,
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join("\n".join(map(printable, part.split("\n"))) for part in parts)
+
+
+def several_as_text(together: Together, verdict: Verdict) -> str:
+    """The table of several policies, the verdict last."""
+    rows = [
+        (name, with_interval(ahead), ", ".join(f"{lead:+.3f}" for lead in together.each[name]))
+        for name, ahead in together.ahead.items()
+    ]
+    return "\n\n".join(
+        [
+            f"{together.policies} policies on {counted(together.questions, 'held-out question')}: "
+            "their mean lead, with 95 % intervals that hold together for these policies",
+            _table([("", "policies ahead by", "each by"), *rows]),
+            verdict.sentence,
+        ]
+    )
 
 
 def _length_line(comparison: Comparison) -> list[str]:
@@ -140,7 +155,7 @@ def _forest(axes: Any, rows: Sequence[tuple[str, Difference]], colours: Sequence
     axes.grid(axis="x", alpha=0.25)
     # One question in a category says nothing about its spread; it must not widen the axis.
     ends = [end for _, d in rows for end in (d.low, d.high) if abs(end) < 1.5]
-    reach = max([0.05, *map(abs, ends)])
+    reach = max([0.05, *map(abs, ends), *(abs(d.mean) for _, d in rows)])
     axes.set_xlim(-1.08 * reach, 1.08 * reach)
 
 
@@ -148,17 +163,11 @@ def _row(way: Way) -> tuple[str, ...]:
     return (
         way.name,
         f"{way.score:.3f}",
-        _shown(way.policy_ahead) if way.policy_ahead else "",
+        with_interval(way.policy_ahead) if way.policy_ahead else "",
         f"{way.target_calls:.2f}",
         f"{way.mutator_calls:.2f}",
         f"{way.seconds:.2f}",
     )
-
-
-def _shown(difference: Difference) -> str:
-    if difference.groups < FEWEST_SHOWN:
-        return f"{difference.mean:+.3f}"
-    return with_interval(difference)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
@@ -178,4 +187,4 @@ def _label(text: str) -> str:
 
 
 def _wrapped(sentence: str) -> str:
-    return "\n".join(textwrap.wrap(sentence, 120))
+    return "\n".join(textwrap.wrap(printable(sentence), 120))

@@ -7,7 +7,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from errors import UserError
 from evaluation.trained_policy import Rewritten, load_policy, use_one_thread
 from experiments.transitions import read_transitions
 from model_client.encoders import Encoder
+from untrusted import read_text
 
 SHOWN_PROBABILITIES = 3
 SIMILAR = 3
@@ -95,12 +95,7 @@ def _gather(questions: Sequence[str], file: str | None) -> list[str]:
     texts = [text for text in questions if text != "-"]
     lines: list[str] = []
     if file:
-        try:
-            lines += Path(file).read_text(encoding="utf-8").splitlines()
-        except OSError as error:
-            raise UserError(f"cannot read {file}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise UserError(f"{file} is not UTF-8 text") from error
+        lines += read_text(file, "the questions").splitlines()
     piped = sys.stdin is not None and not sys.stdin.isatty()
     if "-" in questions or (not questions and not file and piped):
         lines += sys.stdin.read().splitlines() if sys.stdin else []

@@ -14,7 +14,11 @@ CHUNK = 500
 """Resamples at a time, so that memory stays small with many questions."""
 POWER = 0.8
 ROUNDING = 1e-9
+FEWEST_SHOWN = 5
+"""With fewer questions an interval is wider than any score could differ."""
 FEWEST_EQUAL = 10
+LEAST_ERROR = 0.5
+"""The least standard error of a resample, as a share of that of the questions themselves."""
 
 Numbers = npt.NDArray[np.float64]
 
@@ -82,7 +86,7 @@ def paired_differences(
     means, errors = _means_and_errors(np.ones((1, count)), sums, sizes)
     mean, error = means[0], errors[0]
     if count > 1:
-        critical = _critical(sums, sizes, mean, level, seed)
+        critical = _critical(sums, sizes, mean, error, level, seed)
         # A few pairs that happen to be equal say nothing about how others would differ.
         unknown = (error == 0) & (count < FEWEST_EQUAL)
         reach = np.where(unknown, np.inf, critical * error)
@@ -128,7 +132,9 @@ def _means_and_errors(drawn: Numbers, sums: Numbers, sizes: Numbers) -> tuple[Nu
     return mean, np.where(error > ROUNDING * (1 + np.abs(mean)), error, 0.0)
 
 
-def _critical(sums: Numbers, sizes: Numbers, mean: Numbers, level: float, seed: int) -> float:
+def _critical(
+    sums: Numbers, sizes: Numbers, mean: Numbers, error: Numbers, level: float, seed: int
+) -> float:
     """The quantile of the largest studentised deviation within a resample.
 
     At least that of Student's t, which a resample of a few pairs can fall short of.
@@ -141,8 +147,12 @@ def _critical(sums: Numbers, sizes: Numbers, mean: Numbers, level: float, seed: 
         rows = generator.integers(count, size=(times, count)) + count * np.arange(times)[:, None]
         drawn = np.bincount(rows.ravel(), minlength=times * count).reshape(times, count)
         means, errors = _means_and_errors(drawn.astype(float), sums, sizes)
-        # A column that does not vary in a resample says nothing there.
-        deviation = np.divide(np.abs(means - mean), errors, np.zeros_like(means), where=errors > 0)
+        # A resample that happens to miss what varies has next to no error of its own: measured by
+        # it, any deviation would be beyond all bounds.
+        least_error = np.maximum(errors, LEAST_ERROR * error)
+        deviation = np.divide(
+            np.abs(means - mean), least_error, np.zeros_like(means), where=least_error > 0
+        )
         largest.append(deviation.max(1))
     least = float(stats.t.ppf((1 + level) / 2, count - 1))
     return max(least, float(np.quantile(np.concatenate(largest), level)))

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,27 @@ from environment.episodes import STOP_ACTION, EpisodeView
 from environment.greedy import greedy_flow
 from errors import UserError
 from model_client.flows import Encode, FlowRunner, encode_handler
+from model_client.keys import check_servers_of_file
 from model_client.roles import Roles
 from model_client.session import Models, open_models
 from operators import Operator
 from operators.edits import EDITS
 from ppo import ActorCritic
 from training.run_directory import CONFIG, RunDirectory
-from training.settings import Settings, check, may_ask_judge, parsed_fields, read_settings
+from training.settings import (
+    Settings,
+    check,
+    may_ask_judge,
+    parsed_fields,
+    read_settings,
+    servers_in,
+)
 from training.setup import Task, model_options
+from training.trainer_state import misfit_told, set_policy, tensor_bytes
 
 STOP = "stop"
+LONGEST_OUTAGE_S = 30.0
+"""Whoever waits for an answer does not wait as long as a run would for its server."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +149,7 @@ def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
     settings, operators = load_run(directory)
     # Nothing is scored, so no judge is asked.
     settings = replace(changed(settings, changes), judge_server=[], judge_model=None)
+    settings = replace(settings, max_outage=min(settings.max_outage, LONGEST_OUTAGE_S))
     trained = load_trained(directory, settings, operators)
     return LoadedPolicy(trained, open_models(**model_options(settings)), settings.max_workers)
 
@@ -201,6 +213,8 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
         given["use_batching"] = True
     if "server" in given:
         given |= {"mutator_server": [], "target_server": [], "judge_server": []}
+    else:
+        check_servers_of_file(servers_in(asdict(settings)), "the run's config.json")
     settings = replace(settings, **parsed_fields(given))
     if not may_ask_judge(settings):
         settings = replace(settings, judge_server=[], judge_model=None)
@@ -213,13 +227,10 @@ def load_trained(run: RunDirectory, settings: Settings, operators: list[Operator
     assert settings.max_rewrites is not None
     view = EpisodeView(len(operators), settings.max_rewrites)
     policy = ActorCritic(view.size, view.num_actions, settings.hidden_size)
-    tensors, _ = run.load_checkpoint()
-    try:
-        policy.load_state_dict(tensors["policy"])
-    except (RuntimeError, KeyError) as error:
-        raise UserError(
-            f"the policy of {run.path} does not fit its config.json; were they changed?"
-        ) from error
+    seen_bytes = 4 * view.size * settings.num_processes
+    checkpoint = run.checkpoints.newest(tensor_bytes=tensor_bytes(policy) + seen_bytes)
+    with misfit_told(run.path):
+        set_policy(policy, checkpoint.tensors)
     return TrainedPolicy(policy, operators, view)
 
 

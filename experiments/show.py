@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,17 @@ CURVE_PICTURE = "learning_curve.png"
 EXAMPLES = 2
 CHART_HEIGHT = 13
 MAX_WIDTH = 100
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """The command line of `show`."""
+    parser.add_argument("run_dir", metavar="RUN", help="directory of a run")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Shows the run that the flags name."""
+    show_run(args.run_dir)
+    return 0
 
 
 def show_run(run: str | Path) -> None:
@@ -33,7 +44,7 @@ def show_run(run: str | Path) -> None:
     print(terminal_curve(ends, [float(np.mean(values)) for values in curves]))
     print(_in_words(curves))
     picture = draw_curve(ends, curves, Path(run) / CURVE_PICTURE)
-    print(f"picture: {picture}")
+    print(printable(f"picture: {picture}"))
     for number, example in enumerate(best_examples(transitions), 1):
         print(f"\n{_example(number, example)}")
     print()
@@ -56,9 +67,7 @@ def terminal_curve(steps: list[int], means: list[float]) -> str:
     plotext.yticks(ticks, [f"{tick:+.2f}" if tick else "0" for tick in ticks])
     chosen = sorted({steps[round(i)] for i in np.linspace(0, len(steps) - 1, 6)})
     plotext.xticks(chosen, [str(step) for step in chosen])
-    chart: str = plotext.build()
-    if not sys.stdout or not sys.stdout.isatty():
-        chart = plotext.uncolorize(chart)
+    chart: str = plotext.uncolorize(plotext.build())
     return "\n".join(line.rstrip() for line in chart.rstrip().split("\n"))
 
 
@@ -123,7 +132,7 @@ def _example(number: int, step: dict[str, Any]) -> str:
         ("answer", step["answer"]),
     ]
     lines = [
-        f"best example {number}: {step['operator']} raised the score "
+        f"best example {number}: {printable(step['operator'])} raised the score "
         f"from {step['previous_score']:.2f} to {step['score']:.2f}"
     ]
     for label, text in rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import Any
 
 from errors import UserError
 from training.run_directory import TRANSITIONS
+from untrusted import DEEPEST, parse_json, read_lines
 
-NEEDED = {
-    "update",
-    "episode_return",
+LARGEST = 1e15
+TEXTS = (
     "question_id",
     "operator",
     "original_query",
@@ -21,30 +20,41 @@ NEEDED = {
     "rewritten_query",
     "previous_answer",
     "answer",
-    "previous_score",
-    "score",
-    "reward",
-    "failed",
-}
+)
+SCORES = ("previous_score", "score", "reward")
 
 
 def read_transitions(run: str | Path) -> Iterator[dict[str, Any]]:
     """The transitions of a run, in order."""
     path = Path(run) / TRANSITIONS
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    transition = json.loads(line)
-                except ValueError:
-                    transition = None
-                if not isinstance(transition, dict) or not set(transition) >= NEEDED:
-                    raise UserError(f"{path}, line {number} is damaged")
-                yield transition
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is damaged: not UTF-8 text") from error
-    except OSError as error:
-        raise UserError(f"{run} holds no run: cannot read {path.name}: {error.strerror}") from error
+    for number, line in enumerate(read_lines(path, "the log of a run,"), 1):
+        try:
+            transition = parse_json(line, deepest=DEEPEST)
+        except ValueError:
+            transition = None
+        if not isinstance(transition, dict) or not _is_whole(transition):
+            raise UserError(f"{path}, line {number} is damaged")
+        yield transition
+
+
+def _is_whole(transition: dict[str, Any]) -> bool:
+    """Whether it holds all that is read of it, in the kinds that it was written with."""
+    failed = transition.get("failed")
+    scores = [transition.get(name, "missing") for name in SCORES]
+    episode_return = transition.get("episode_return", "missing")
+    return (
+        isinstance(failed, bool)
+        and all(isinstance(transition.get(name), str) for name in TEXTS)
+        and _is_number(transition.get("update"))
+        # What failed has no score.
+        and all(_is_number(score) or (failed and score is None) for score in scores)
+        and (episode_return is None or _is_number(episode_return))
+    )
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= LARGEST
 
 
 def returns_by_update(transitions: list[dict[str, Any]]) -> tuple[list[int], list[list[float]]]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 from urllib.parse import urlsplit
 
 from errors import UserError
 
 OLLAMA_PORT = 11434
+
+
+def is_loopback(url: str) -> bool:
+    """True where the URL's host is this machine."""
+    host = urlsplit(url).hostname or ""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def ollama_url(host: str | None) -> str:
@@ -18,7 +28,9 @@ def ollama_url(host: str | None) -> str:
     ('http://127.0.0.1:11434', 'http://127.0.0.1:1234', 'https://box:443/ollama')
     """
     text = (host or "").strip().strip("\"'")
+    _check_plain(text, "OLLAMA_HOST")
     scheme, found, rest = text.partition("://")
+    scheme = scheme.lower()
     if not found:
         scheme, rest = "http", text
     default_port = {"http": 80, "https": 443}.get(scheme, OLLAMA_PORT) if found else OLLAMA_PORT
@@ -40,10 +52,12 @@ def ollama_url(host: str | None) -> str:
 def normalise_url(text: str) -> str:
     """The base URL of a server as users type it; `host:port` and a trailing `/v1` are fine.
 
-    >>> normalise_url("localhost:8000"), normalise_url("http://box:8000/v1/")
+    >>> normalise_url("localhost:8000"), normalise_url("HTTP://box:8000/v1/")
     ('http://localhost:8000', 'http://box:8000')
     """
-    url = text.strip() if "://" in text else f"http://{text.strip()}"
+    _check_plain(text, "--server")
+    scheme, found, rest = text.strip().partition("://")
+    url = f"{scheme.lower()}://{rest}" if found else f"http://{text.strip()}"
     url = url.rstrip("/").removesuffix("/v1").rstrip("/")
     try:
         parts = urlsplit(url)
@@ -56,3 +70,15 @@ def normalise_url(text: str) -> str:
             "or a URL such as http://localhost:11434"
         )
     return url
+
+
+def _check_plain(text: str, flag: str) -> None:
+    """Refuses an address with more in it than where the server is; nothing secret is quoted."""
+    authority = (text.partition("://")[2] or text).partition("/")[0]
+    if "@" in authority or "?" in text or "#" in text:
+        raise UserError(
+            f"{flag} must be an address without user name, password or query; a key goes into "
+            "the environment variable QUERY_MUTATOR_API_KEY"
+        )
+    if not text.strip().isprintable() or " " in text.strip():
+        raise UserError(f"{flag} {text!r} is not a server: it holds characters no address has")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from model_client.breaker import Breaker, nothing_listens
 from model_client.calls import Call, Failure, Reply
 from model_client.dialects import Dialect
 from model_client.http import HttpServer
@@ -20,10 +21,8 @@ from model_client.limits import (
 from model_client.throughput_limit import ThroughputLimit
 from model_client.turns import Turns
 
-SUSPECT = {"connection", "timeout"}
-"""Failures of a call that make its server suspect at once."""
-FAILURES_TO_SUSPECT = 3
-"""Other failures must come in a row: the server answers, but not with answers."""
+HOLD_LIMIT_S = 60.0
+"""A call that timed out keeps its place as long as it was waited for, but no longer than this."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,11 @@ class Backend:
         self.slots = slots
         self.in_flight: Counter[str] = Counter()
         self.calls = 0
-        self.up = True
-        self._up_since = 0.0
-        self._failures_in_a_row = 0
+        self.breaker = Breaker()
+        self._held: dict[int, str] = {}
+        """The models of calls that timed out and that the server may still be at work on."""
+        self._numbers = itertools.count()
+        self._answered_models: set[str] = set()
         self._turns = Turns(group_by_model)
         self._limits: dict[str, Limit] = {}
         self._warm: set[str] = set()
@@ -71,6 +72,30 @@ class Backend:
     @property
     def name(self) -> str:
         return urlsplit(self.http.url).netloc
+
+    @property
+    def up(self) -> bool:
+        """Whether it is asked; one that is down is left alone until it answers a probe."""
+        return self.breaker.up
+
+    @property
+    def silent_since(self) -> float | None:
+        """When it went down, if it has answered no call since."""
+        return self.breaker.silent_since
+
+    @property
+    def why_down(self) -> str:
+        """Why it was left alone, in a few words."""
+        url, reason = self.http.url, self.breaker.why.reason
+        return reason.replace(f"connection to {url} failed: ", "").replace(f" from {url}", "")
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether it has ever answered a call."""
+        return bool(self._answered_models)
+
+    def has_answered_with(self, model: str) -> bool:
+        return model in self._answered_models
 
     def serves(self, purpose: str, model: str) -> bool:
         return model in self.models and (self.purposes is None or purpose in self.purposes)
@@ -86,14 +111,17 @@ class Backend:
 
         Without such a number, as many as its answers show that it can serve.
         """
-        if max_workers is not None:
-            room = max_workers - self.in_flight.total()
-        else:
-            room = self._limit(model).value - self._beside(model)
+        room = self.room(model, max_workers)
         if self.is_cold(model):
             # A load belongs to the call that asks for it: that one goes first, alone.
             return 0 if self.in_flight[model] else min(room, 1)
         return room
+
+    def room(self, model: str, max_workers: int | None) -> int:
+        """How many more calls would be within the limit."""
+        if max_workers is not None:
+            return max_workers - self.in_flight.total()
+        return self._limit(model).value - self._beside(model)
 
     def is_cold(self, model: str) -> bool:
         """Whether its next call may have to load the model."""
@@ -123,43 +151,60 @@ class Backend:
     def answered(self, model: str, ticket: Ticket, reply: Reply, latency_s: float) -> bool:
         """Learns from an answer; True where it has changed how calls are grouped."""
         self.in_flight[model] -= 1
-        self._failures_in_a_row = 0
+        self.breaker.answered()
+        self._answered_models.add(model)
         self._warm.add(model)
         self._limit(model).answered(ticket, reply, latency_s)
         return self._turns.answered(model, reply.load_s)
 
     def failed(self, model: str, ticket: Ticket) -> None:
-        """Notes that a call ended without an answer."""
-        self.in_flight[model] -= 1
+        """Notes that a call ended without an answer; its place is still taken."""
         self._limit(model).failed(ticket)
+
+    def take_place(self, model: str) -> None:
+        """Counts a call as under way."""
+        self.in_flight[model] += 1
+
+    def leave_place(self, model: str) -> None:
+        """Counts a call as gone."""
+        self.in_flight[model] -= 1
+
+    def hold_place(self, model: str) -> int:
+        """Keeps the place of a call that timed out; the number is for `free_held`."""
+        number = next(self._numbers)
+        self._held[number] = model
+        return number
+
+    def free_held(self, number: int) -> None:
+        """Gives a held place free, unless it is already."""
+        model = self._held.pop(number, None)
+        if model is not None:
+            self.leave_place(model)
+
+    @property
+    def hold_s(self) -> float:
+        """How long the server may still be at work on a call that timed out."""
+        return min(self.http.timeout_s, HOLD_LIMIT_S)
 
     def sent_again(self, model: str, ticket: Ticket) -> Ticket:
         """Notes that a call that failed goes out once more, in the place that it has."""
         self._limit(model).failed(ticket)
         return self._limit(model).sent(self._beside(model))
 
-    def is_suspect(self, failure: Failure, sent: float) -> bool:
-        """Whether it should answer a probe before it gets more, by a failure that may pass.
-
-        What was sent before its last return says nothing about it now.
-        """
-        if sent < self._up_since:
-            return False
-        self._failures_in_a_row += 1
-        return failure.kind in SUSPECT or self._failures_in_a_row >= FAILURES_TO_SUSPECT
-
-    def went_down(self) -> None:
+    def went_down(self, failure: Failure) -> None:
         """It is left alone until it answers a probe; what it had loaded is gone."""
-        self.up = False
+        self.breaker.open(failure)
         self._warm.clear()
         self._turns.forget()
+        if nothing_listens(failure):  # a server that has ended holds no call
+            for number in list(self._held):
+                self.free_held(number)
 
-    def came_back(self, model: str) -> None:
-        """It has answered a probe with `model`."""
-        self.up = True
-        self._up_since = time.monotonic()
-        self._failures_in_a_row = 0
-        self._warm.add(model)
+    def came_back(self, model: str | None) -> None:
+        """It has answered a probe, with `model` if with any."""
+        self.breaker.close()
+        if model is not None:
+            self._warm.add(model)
 
     def ask_little(self, purpose: str, model: str, *, num_ctx: int, timeout_s: float) -> None:
         """Asks for one token, or one embedding; raises `CallFailedError` where none comes."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 Message = Mapping[str, str]
+OUTAGE = "outage"
+"""The kind of failure of a call that waited in vain for a server to come back."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,11 @@ class Outcome:
     @property
     def failed(self) -> bool:
         return self.failure is not None
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether it waited for a server that never came back."""
+        return self.failure is not None and self.failure.kind == OUTAGE
 
 
 class CallFailedError(Exception):

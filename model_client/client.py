@@ -6,19 +6,25 @@ import concurrent.futures
 import logging
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from model_client.backend import Backend, BackendStatus
 from model_client.calls import Call, CallFailedError, Failure, Outcome, Reply
+from model_client.dialects.base import bounded
 from model_client.dispatch import Dispatcher
 from model_client.jobs import AHEAD, Done, Job, Priority
+from model_client.outages import Outage
 from servers.cache import ResponseCache, cache_key
 
 logger = logging.getLogger(__name__)
 
 REMEMBERED_ANSWERS = 50_000
+REMEMBERED_BESIDE_FILE = 5_000
+"""Where a cache file holds all of them, memory is for those that are asked for again soon."""
+TICK_S = 0.5
+"""Between two calls of `on_wait`."""
 FATAL_AT_FIRST = {"connection", "timeout", "server_error", "busy", "not_found"}
 """Failures of a model's first call after which asking it again is in vain."""
 
@@ -39,6 +45,8 @@ class CallCounts:
     queue_s: float = 0.0
     """Time that calls waited for a slot, where the server tells."""
     load_s: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+    """The latencies of calls added up, by what they were for."""
     failures_by_kind: Counter[str] = field(default_factory=Counter)
 
 
@@ -52,7 +60,8 @@ class ModelClient:
     """Runs calls on one or more servers; a failed call is a value, never raised.
 
     Equal deterministic calls are made once: the answer is remembered, and a call that is still
-    on its way is shared. Failures are never remembered.
+    on its way is shared. Failures are never remembered. While no server answers, calls wait for up
+    to `max_outage_s`; then they fail.
     """
 
     def __init__(
@@ -62,12 +71,19 @@ class ModelClient:
         retries: int = 2,
         load_timeout_s: float = 600.0,
         num_ctx: int = 2048,
+        max_outage_s: float = 0.0,
         cache: ResponseCache | None = None,
     ) -> None:
         self.backends = list(backends)
         self.cache = cache
+        self.on_wait: Callable[[], None] | None = None
+        """Called now and then, while somebody waits for answers, on the thread that waits."""
         self._dispatcher = Dispatcher(
-            backends, retries=retries, load_timeout_s=load_timeout_s, num_ctx=num_ctx
+            backends,
+            retries=retries,
+            load_timeout_s=load_timeout_s,
+            num_ctx=num_ctx,
+            max_outage_s=max_outage_s,
         )
         self._counts = CallCounts()
         self._lock = threading.Lock()
@@ -93,7 +109,7 @@ class ModelClient:
         future = _running(Future[Outcome]())
         key = self._key(call) if call.temperature == 0 else None
         with self._lock:
-            if key is not None and (reply := self._recall(key)) is not None:
+            if key is not None and (reply := self._recall(key, call)) is not None:
                 used_before = key not in self._fetched_ahead
                 self._fetched_ahead.discard(key)
                 self._counts.cache_hits += used_before
@@ -119,7 +135,7 @@ class ModelClient:
             return
         key = self._key(call)
         with self._lock:
-            if key in self._on_their_way or self._recall(key) is not None:
+            if key in self._on_their_way or self._recall(key, call) is not None:
                 return
             self._fetched_ahead.add(key)
             job = self._job(call, key, _running(Future()), max_workers, AHEAD)
@@ -147,8 +163,7 @@ class ModelClient:
         def work(backend: Backend, timeout_s: float | None) -> Reply:
             path, payload = backend.dialect.chat_request(call)
             body = backend.http.post(path, payload, timeout_s=timeout_s)
-            reply = backend.dialect.read_chat(body)
-            return replace(reply, text=without_surrogates(reply.text))
+            return bounded(backend.dialect.read_chat(body), call.max_tokens)
 
         job = Job(
             call.purpose,
@@ -178,11 +193,19 @@ class ModelClient:
 
         future: Future[Done] = Future()
         self._dispatcher.put(Job("embedding", model, work, future.set_result, beside_limit=True))
-        done = future.result()
+        done = self._waited_for(future)
         if done.failure is not None:
             raise CallFailedError(done.failure.kind, done.failure.reason, retryable=False)
         vectors: list[list[float]] = done.value
         return vectors
+
+    def _waited_for(self, future: Future[Done]) -> Done:
+        while self.on_wait is not None:
+            try:
+                return future.result(TICK_S)
+            except TimeoutError:
+                self.on_wait()
+        return future.result()
 
     def unused_ahead(self) -> int:
         """How many calls were made ahead that nobody has asked for."""
@@ -194,6 +217,7 @@ class ModelClient:
         with self._lock:
             copy = replace(self._counts)
             copy.failures_by_kind = Counter(self._counts.failures_by_kind)
+            copy.seconds = dict(self._counts.seconds)
         copy.in_flight = self._dispatcher.in_flight
         copy.max_in_flight = self._dispatcher.max_in_flight
         return copy
@@ -202,8 +226,18 @@ class ModelClient:
         """How each server fares."""
         return self._dispatcher.status()
 
+    def outage(self) -> Outage | None:
+        """What calls wait for, while no server answers them."""
+        return self._dispatcher.outages.current()
+
     def why_gone(self) -> str:
-        """Why the servers count as gone, or "": too many calls in a row have failed."""
+        """Why the servers count as gone, or "".
+
+        None has answered for `max_outage_s`, a model has not answered its first call, or too many
+        calls in a row have failed.
+        """
+        if reason := self._dispatcher.outages.why_gone():
+            return reason
         with self._lock:
             for reason in self._never_answered.values():
                 return reason
@@ -228,18 +262,21 @@ class ModelClient:
             )
         return cache_key(*self._identities[call.model], call)
 
-    def _recall(self, key: bytes) -> Reply | None:
+    def _recall(self, key: bytes, call: Call) -> Reply | None:
         """The answer to an equal call, from memory or from the cache file."""
         if (reply := self._remembered.get(key)) is not None:
             self._remembered.move_to_end(key)
         elif self.cache is not None and (reply := self.cache.get(key)) is not None:
+            reply = bounded(reply, call.max_tokens)
             self._remember(key, reply)
         return reply
 
     def _remember(self, key: bytes, reply: Reply) -> None:
         self._remembered[key] = reply
-        if len(self._remembered) > REMEMBERED_ANSWERS:
-            self._remembered.popitem(last=False)
+        most = REMEMBERED_ANSWERS if self.cache is None else REMEMBERED_BESIDE_FILE
+        while len(self._remembered) > most:
+            forgotten, _ = self._remembered.popitem(last=False)
+            self._fetched_ahead.discard(forgotten)  # nobody has asked for it, and nobody will
 
     def _share(self, done: Future[Outcome], future: Future[Outcome], used_before: bool) -> None:
         outcome = done.result()
@@ -255,11 +292,10 @@ class ModelClient:
             reply = replace(reply, served_s=done.latency_s)
         outcome = Outcome(reply, done.failure, done.latency_s, done.attempts)
         with self._lock:
-            if done.attempts:
+            if done.attempts or outcome.is_outage:
                 self._count(call, outcome)
             elif done.failure is not None:
-                self._failures_in_a_row += 1
-                self._last_failure = done.failure.reason
+                self._failed_again(done.failure)
             if key is not None:
                 del self._on_their_way[key]
                 if outcome.failed:
@@ -277,6 +313,7 @@ class ModelClient:
         counts.model_calls += 1
         counts.attempts += outcome.attempts
         counts.latency_s += outcome.latency_s
+        counts.seconds[call.purpose] = counts.seconds.get(call.purpose, 0.0) + outcome.latency_s
         counts.prompt_tokens += outcome.reply.prompt_tokens
         counts.completion_tokens += outcome.reply.completion_tokens
         counts.queue_s += outcome.reply.queue_s
@@ -288,8 +325,8 @@ class ModelClient:
             return
         counts.failed_calls += 1
         counts.failures_by_kind[outcome.failure.kind] += 1
-        self._failures_in_a_row += 1
-        self._last_failure = outcome.failure.reason
+        if not outcome.is_outage:  # that has an end of its own
+            self._failed_again(outcome.failure)
         if call.model not in self._answered_models and outcome.failure.kind in FATAL_AT_FIRST:
             advice = ""
             if outcome.failure.kind == "timeout":
@@ -298,6 +335,10 @@ class ModelClient:
                 f"the model {call.model} did not answer its first call: "
                 f"{outcome.failure.reason}{advice}"
             )
+
+    def _failed_again(self, failure: Failure) -> None:
+        self._failures_in_a_row += 1
+        self._last_failure = failure.reason
 
     def _tell_once(self, call: Call, failure: Failure) -> None:
         with self._lock:
@@ -315,8 +356,3 @@ def _running(future: Future[Outcome]) -> Future[Outcome]:
     """The future as one that cannot be cancelled: others may wait for the same answer."""
     future.set_running_or_notify_cancel()
     return future
-
-
-def without_surrogates(text: str) -> str:
-    """The text with halves of surrogate pairs replaced: no encoder or file would take them."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

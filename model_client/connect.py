@@ -14,12 +14,12 @@ from model_client.backend import Backend
 from model_client.calls import CallFailedError
 from model_client.dialects import Dialect, OpenAIDialect, detect_dialect
 from model_client.http import HttpServer
+from model_client.keys import API_KEY_VARIABLE, KEY_HOST_VARIABLE, keys_for
 from servers.embedded import GGUF_SHA256, MODEL_NAME, EmbeddedServer, start_embedded
 
 logger = logging.getLogger(__name__)
 
 PROBE_TIMEOUT_S = 5.0
-API_KEY_VARIABLE = "QUERY_MUTATOR_API_KEY"
 PARTS = {"mutation": "--mutator-model", "answer": "--target-model", "judge": "--judge-model"}
 """What models are asked for, and the flag that names the model."""
 UNTOLD = "at "
@@ -95,6 +95,8 @@ def connect(
     """
     servers = [server] if isinstance(server, str) else server
     places = _places(servers, mutator_server, target_server, judge_server)
+    # What `auto` finds at the usual address may be anybody's: it is not sent the key.
+    keys = keys_for(place for place in places if place not in {"auto", "embedded"})
     named = {"mutation": mutator_model, "answer": target_model, "judge": judge_model}
     why = []
     with contextlib.ExitStack() as undo:
@@ -105,7 +107,7 @@ def connect(
             elif place == "auto":
                 offer, reason = _auto_offer(purposes, named, timeout_s)
             else:
-                offer, reason = _offer(normalise_url(place), purposes, timeout_s), ""
+                offer, reason = _offer(place, purposes, timeout_s, keys[place]), ""
             if offer.http is not None:
                 undo.callback(offer.http.close)
             offers.append(offer)
@@ -198,8 +200,8 @@ def _auto_offer(
     return _embedded_offer(purposes), why_not
 
 
-def _offer(url: str, purposes: frozenset[str], timeout_s: float) -> _Offer:
-    http, dialect = _reach(url, timeout_s)
+def _offer(url: str, purposes: frozenset[str], timeout_s: float, key: str | None = None) -> _Offer:
+    http, dialect = _reach(url, timeout_s, key)
     try:
         models = dialect.list_models(http)
     except CallFailedError as error:
@@ -208,8 +210,8 @@ def _offer(url: str, purposes: frozenset[str], timeout_s: float) -> _Offer:
     return _Offer(f"the {dialect.name} server at {url}", purposes, dialect, models, http)
 
 
-def _reach(url: str, timeout_s: float) -> tuple[HttpServer, Dialect]:
-    http = HttpServer(url, timeout_s=timeout_s, api_key=os.environ.get(API_KEY_VARIABLE))
+def _reach(url: str, timeout_s: float, key: str | None = None) -> tuple[HttpServer, Dialect]:
+    http = HttpServer(url, timeout_s=timeout_s, api_key=key)
     try:
         dialect, why_not = detect_dialect(http, timeout_s=min(PROBE_TIMEOUT_S, timeout_s))
     except CallFailedError as error:
@@ -223,9 +225,16 @@ def _reach(url: str, timeout_s: float) -> tuple[HttpServer, Dialect]:
         raise UserError(
             f"{url} answers, but neither as Ollama (/api/version) nor as an OpenAI-compatible "
             f"server (/v1/models: {why_not}).\nCheck the address; a key, if it needs one, goes "
-            f"into {API_KEY_VARIABLE}."
+            f"into {API_KEY_VARIABLE}{_not_sent(key)}."
         )
     return http, dialect
+
+
+def _not_sent(key: str | None) -> str:
+    """What to say where there is a key that is not for this server."""
+    if key is not None or not os.environ.get(API_KEY_VARIABLE):
+        return ""
+    return f" (set, but not for this server: name it with --server, or in {KEY_HOST_VARIABLE})"
 
 
 def _choose(

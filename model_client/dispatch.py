@@ -9,11 +9,14 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from model_client.backend import Backend, BackendStatus
+from model_client.breaker import nothing_listens
 from model_client.calls import CallFailedError, Failure, Reply
 from model_client.jobs import Done, Job, Lanes, Priority
 from model_client.limits import MOST_AT_ONCE, Ticket
+from model_client.outages import Outages
 
 logger = logging.getLogger(__name__)
 
@@ -21,8 +24,8 @@ BACKOFF_FIRST_S = 0.5
 BACKOFF_LIMIT_S = 8.0
 BACKOFF_JITTER = 0.25
 RETRY_AFTER_LIMIT_S = 60.0
-PROBE_FIRST_S = 0.5
-PROBE_LIMIT_S = 15.0
+PUT_BACK_AT_MOST = 3
+"""A call that itself brings a server down, each time that it comes, must fail in the end."""
 
 CLOSED = Failure("closed", "the client was closed")
 
@@ -36,8 +39,20 @@ class _Start:
     sent: float = 0.0
 
 
+class _Next(Enum):
+    """What becomes of a job after a failure that may pass."""
+
+    TRY_AGAIN = auto()
+    MOVE_ON = auto()
+    GIVE_UP = auto()
+
+
 class Dispatcher:
-    """Threads that do I/O and nothing else, one for each call under way."""
+    """Threads that do I/O and nothing else, one for each call under way.
+
+    While every server that could take a job is down, it waits for one to come back, for as long as
+    `max_outage_s`; with 0 it does not wait. A model that has never answered is not waited for.
+    """
 
     def __init__(
         self,
@@ -46,16 +61,27 @@ class Dispatcher:
         retries: int = 2,
         load_timeout_s: float = 600.0,
         num_ctx: int = 2048,
+        max_outage_s: float = 0.0,
     ) -> None:
         self.backends = list(backends)
         self.retries = retries
         self.load_timeout_s = load_timeout_s
-        self.num_ctx = num_ctx
         self.max_in_flight = 0
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._lanes = Lanes()
         self._threads = ThreadPoolExecutor(MOST_AT_ONCE, "model-call")
+        self.outages = Outages(
+            self.backends,
+            self._lanes,
+            self._lock,
+            self._threads,
+            max_outage_s=max_outage_s,
+            load_timeout_s=load_timeout_s,
+            num_ctx=num_ctx,
+            on_return=self._start_waiting,
+            on_overdue=lambda job, failure: self._end(job, Done(None, failure, 0.0, job.attempts)),
+        )
 
     @property
     def in_flight(self) -> int:
@@ -76,6 +102,8 @@ class Dispatcher:
         if failure is not None:
             self._end(job, Done(None, failure, 0.0, 0))
         self._launch(starts)
+        if not any(start.job is job for start in starts):
+            self.outages.give_up_overdue()
 
     def hurry(self, job: Job, priority: Priority) -> None:
         """Gives a job that still waits the priority of somebody who waits for it too."""
@@ -92,6 +120,7 @@ class Dispatcher:
     def close(self) -> None:
         """Ends what has not started; what waits for another attempt gives up."""
         self._closing.set()
+        self.outages.timetable.close()
         with self._lock:
             waiting = self._lanes.clear()
         for job in waiting:
@@ -101,12 +130,21 @@ class Dispatcher:
     def _in_flight(self) -> int:
         return sum(backend.in_flight.total() for backend in self.backends)
 
+    def _start_waiting(self) -> None:
+        """Sends what waits to where there is room, after something other than a call has ended."""
+        with self._lock:
+            starts = self._matched()
+        self._launch(starts)
+
     def _launch(self, starts: Sequence[_Start]) -> None:
         for start in starts:
             try:
                 self._threads.submit(self._serve, start)
-            except RuntimeError:  # closed in the meantime
-                self._end(start.job, Done(None, CLOSED, 0.0, start.job.attempts))
+            except RuntimeError:
+                # Closed in the meantime; or no thread more is to be had, and one that is there
+                # will come to it.
+                if self._closing.is_set():
+                    self._end(start.job, Done(None, CLOSED, 0.0, start.job.attempts))
 
     def _matched(self) -> list[_Start]:
         """Pairs waiting jobs with servers that have room, until one or the other runs out."""
@@ -114,7 +152,8 @@ class Dispatcher:
         found = True
         while found:
             found = False
-            for job in self._lanes.heads():
+            heads = self._lanes.heads()
+            for job in heads + heads:  # asking one may have ended the turn of another
                 backend = self._best(job)
                 if backend is not None:
                     self._lanes.pop(job)
@@ -126,11 +165,16 @@ class Dispatcher:
         return starts
 
     def _able(self, job: Job) -> list[Backend]:
-        """The servers that have the model and are up; if all are down, they are asked all the same:
-        a call that fails says why, one that waits says nothing.
+        """The servers that have the model and are up.
+
+        Of those that are down, one that has never answered is asked all the same: a call that
+        fails says why, one that waits says nothing.
         """
         serving = [b for b in self.backends if b.serves(job.purpose, job.model)]
-        return [b for b in serving if b.up] or serving
+        up = [b for b in serving if b.up]
+        if up or not self.outages.max_outage_s:
+            return up or serving
+        return [] if any(b.has_answered for b in serving) else serving
 
     def _best(self, job: Job) -> Backend | None:
         """The server to send the job to, if any has room: one that has not failed it, else the one
@@ -166,6 +210,8 @@ class Dispatcher:
             self._launch(starts[1:])
             if done is not None:
                 self._end(job, done)
+            else:
+                self.outages.give_up_overdue()
             start = starts[0] if starts else None
 
     def _end(self, job: Job, done: Done) -> None:
@@ -175,7 +221,7 @@ class Dispatcher:
             logger.exception("unexpected error after a model call")
 
     def _attempt_until_done(self, start: _Start) -> Done | None:
-        """How the job ended; None where it is to be tried on another server."""
+        """How the job ended; None where it is to wait for a server once more."""
         job, backend = start.job, start.backend
         job.started = job.started or time.monotonic()
         while True:
@@ -186,10 +232,11 @@ class Dispatcher:
             try:
                 value = job.work(backend, self.load_timeout_s if start.cold else None)
             except CallFailedError as error:
+                failure, retry_after_s = error.failure, error.retry_after_s
                 if not error.retryable:
-                    return self._failed(start, error.failure)
-                failure = error.failure
-                pause_s = backoff_s(job.failed_on[backend] + 1, error.retry_after_s)
+                    with self._lock:
+                        backend.breaker.responded()
+                    return self._failed(start, failure)
             except Exception as error:  # a bug in a dialect must not leave its caller waiting
                 logger.exception("unexpected error in a model call")
                 return self._failed(start, Failure("bug", f"{type(error).__name__}: {error}"))
@@ -201,61 +248,87 @@ class Dispatcher:
                 if changed:
                     self._tell_grouping(backend)
                 return Done(value, None, now - job.started, job.attempts)
-            job.failed_on[backend] += 1
-            others = self._others(start, failure)
-            if min(job.failed_on[b] for b in (*others, backend)) > self.retries:
+            what, pause_s = self._after(start, failure, retry_after_s)
+            if what is _Next.GIVE_UP:
                 return self._failed(start, failure)
-            fresh = any(job.failed_on[other] < job.failed_on[backend] for other in others)
-            if not fresh:
-                self._closing.wait(pause_s)
+            self._closing.wait(pause_s)
             with self._lock:
-                if others:
-                    backend.failed(job.model, start.ticket)
-                    return None
                 # It waits with its place: on the only server, retries add no load.
-                start.ticket = backend.sent_again(job.model, start.ticket)
+                if what is _Next.TRY_AGAIN and backend.up:
+                    start.ticket = backend.sent_again(job.model, start.ticket)
+                    start.cold = backend.is_cold(job.model)
+                    continue
+                if what is _Next.TRY_AGAIN and self._may_wait(job, backend, failure):
+                    self._put_back(job, failure)  # the server went down meanwhile
+                self._leave(start, failure)
+                return None
+
+    def _after(
+        self, start: _Start, failure: Failure, retry_after_s: float | None
+    ) -> tuple[_Next, float]:
+        """What to do about a failure that may pass, and how long to wait before."""
+        job, backend = start.job, start.backend
+        assert job.started is not None
+        with self._lock:
+            job.failed_on[backend] += 1
+            others = [b for b in self._able(job) if b is not backend and b.up]
+            tried_out = min(job.failed_on[b] for b in (*others, backend)) > self.retries
+            suspect = backend.breaker.is_suspect(
+                failure,
+                sent=start.sent,
+                first_sent=job.started,
+                last_attempt=tried_out,
+                in_flight=backend.in_flight.total(),
+                alone=not others,
+            )
+            waits = not others and self._may_wait(job, backend, failure)
+            if suspect and (others or waits):
+                self.outages.begin(backend, job, failure, alone=not others)
+            if waits and not backend.up:
+                self._put_back(job, failure)
+                return _Next.MOVE_ON, 0.0
+            if tried_out:
+                return _Next.GIVE_UP, 0.0
+            if any(job.failed_on[other] < job.failed_on[backend] for other in others):
+                return _Next.MOVE_ON, 0.0
+            pause_s = backoff_s(job.failed_on[backend], retry_after_s)
+            if others:
+                return _Next.MOVE_ON, pause_s
+            if failure.kind == "timeout":
+                # The server may still be at work on it: the next attempt takes its place.
+                pause_s = max(pause_s, backend.hold_s)
+            return _Next.TRY_AGAIN, pause_s
+
+    def _may_wait(self, job: Job, backend: Backend, failure: Failure) -> bool:
+        """Whether the job may wait for a server that is down."""
+        if not self.outages.max_outage_s or job.put_back >= PUT_BACK_AT_MOST:
+            return False
+        if nothing_listens(failure):
+            serving = (b for b in self.backends if b.serves(job.purpose, job.model))
+            return any(b.has_answered for b in serving)
+        return any(b.has_answered_with(job.model) for b in self.backends)
+
+    def _put_back(self, job: Job, failure: Failure) -> None:
+        """Makes a job as good as one that was not tried: an outage is no fault of its own."""
+        # Refused now, but an attempt before may have arrived and brought the server down.
+        if not nothing_listens(failure) or job.failed_on.total() > 1:
+            job.put_back += 1
+        job.failed_on.clear()
+        job.started = None
+
+    def _leave(self, start: _Start, failure: Failure) -> None:
+        """Gives the place of a failed call free, if need be after a while; under the lock."""
+        start.backend.failed(start.job.model, start.ticket)
+        if failure.kind == "timeout":
+            self.outages.hold_place(start.backend, start.job.model)
+        else:
+            start.backend.leave_place(start.job.model)
 
     def _failed(self, start: _Start, failure: Failure) -> Done:
         with self._lock:
-            start.backend.failed(start.job.model, start.ticket)
+            self._leave(start, failure)
         since = start.job.started or start.sent
         return Done(None, failure, time.monotonic() - since, start.job.attempts)
-
-    def _others(self, start: _Start, failure: Failure) -> list[Backend]:
-        """The servers that can take a job over; if there are any, one that seems dead is left."""
-        job, backend = start.job, start.backend
-        with self._lock:
-            others = [b for b in self._able(job) if b is not backend and b.up]
-            suspect = backend.is_suspect(failure, start.sent)
-            goes_down = bool(others) and backend.up and suspect
-            if goes_down:
-                backend.went_down()
-        if goes_down:
-            logger.warning("%s is left alone until it answers: %s", backend.name, failure.reason)
-            threading.Thread(target=self._probe, args=(backend, job), daemon=True).start()
-        return others
-
-    def _probe(self, backend: Backend, job: Job) -> None:
-        """Asks for a little until it comes: a health page can be green while nothing answers."""
-        pause_s, timeout_s = PROBE_FIRST_S, backend.http.timeout_s
-        while not self._closing.wait(pause_s):
-            try:
-                backend.ask_little(
-                    job.purpose, job.model, num_ctx=self.num_ctx, timeout_s=timeout_s
-                )
-            except CallFailedError:
-                pause_s = min(2 * pause_s, PROBE_LIMIT_S)
-                timeout_s = min(2 * timeout_s, max(timeout_s, self.load_timeout_s))
-                continue
-            except Exception:
-                logger.exception("unexpected error when probing %s", backend.name)
-                continue
-            with self._lock:
-                backend.came_back(job.model)
-                starts = self._matched()
-            logger.warning("%s answers again", backend.name)
-            self._launch(starts)
-            return
 
     def _tell_grouping(self, backend: Backend) -> None:
         if backend.grouped:

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib.util
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +32,12 @@ SHORTEST = 16
 """Shorter rows are multiplied by another kernel when alone, with other last bits."""
 TRIED_LENGTHS = (3, 20, 120)
 MAX_TOKENS = 512
+PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+IN_VAIN = {"outage", "not_found", "bad_request", "closed", "connection"}
+"""Failures of an embedding call after which another would fail too."""
 HUB_TIMEOUT_S = 5.0
+SAFE_WEIGHTS = ".safetensors"
+PICKLED = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib"}
 
 
 class Embedder(Protocol):
@@ -51,13 +57,23 @@ class Encoder:
     def __init__(self, embedder: Embedder) -> None:
         self.dimension = embedder.dimension
         self._embedder = embedder
+        self._to_keep: set[str] = set()
         self._kept: dict[str, Vectors] = {}
         self._remembered: OrderedDict[str, Vectors] = OrderedDict()
+        self.seconds = 0.0
+        """Time that `encode` spent on texts it did not know."""
 
     def keep(self, texts: Sequence[str]) -> None:
-        """Embeds texts that are known beforehand, in batches, and never forgets them."""
+        """Never forgets texts that are known beforehand.
+
+        They are embedded when they are first needed, beside the calls that are under way; where
+        the bits of a row depend on its company, here, in batches that do not depend on time.
+        """
         distinct = list(dict.fromkeys(texts))
-        self._kept.update(zip(distinct, self._embedder.embed(distinct), strict=True))
+        if self._embedder.exact_in_batches:
+            self._to_keep.update(distinct)
+        else:
+            self._kept.update(zip(distinct, self._embedder.embed(distinct), strict=True))
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One row for each text; texts not yet known are computed in batches."""
@@ -70,9 +86,12 @@ class Encoder:
                 found[text] = self._remembered[text]
         unknown = [text for text in dict.fromkeys(texts) if text not in found]
         if unknown:
+            started = time.monotonic()
             fresh = dict(zip(unknown, self._embedder.embed(unknown), strict=True))
+            self.seconds += time.monotonic() - started
             found |= fresh
-            self._remembered |= fresh
+            for text, row in fresh.items():
+                (self._kept if text in self._to_keep else self._remembered)[text] = row
             while len(self._remembered) > REMEMBERED_TEXTS:
                 self._remembered.popitem(last=False)
         rows = [found[text] for text in texts]
@@ -103,7 +122,9 @@ class SentenceTransformerEmbedder:
         transformers.utils.logging.disable_progress_bar()
         transformers.utils.logging.set_verbosity_error()
         torch.set_num_threads(torch_threads)
-        self._model: Any = SentenceTransformer(path).eval()
+        self._model: Any = SentenceTransformer(
+            path, trust_remote_code=False, model_kwargs={"use_safetensors": True}
+        ).eval()
         limit = self._model.get_max_seq_length() or MAX_TOKENS
         self._limit = int(min(limit, MAX_TOKENS))  # a model without a limit says infinity
         self.dimension = int(self._model.get_embedding_dimension())
@@ -187,15 +208,37 @@ class ServerEmbedder:
         chunks = [texts[i : i + SERVER_CHUNK] for i in range(0, len(texts), SERVER_CHUNK)]
         return np.concatenate([self._ask(chunk) for chunk in chunks])
 
+    def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        """Without them no step can be seen or scored, so a call that failed is made once more."""
+        for wait_s in PAUSES_S:
+            try:
+                return self._client.embed(self._model, texts, num_ctx=self._num_ctx)
+            except CallFailedError as error:
+                if error.failure.kind in IN_VAIN:
+                    raise
+            time.sleep(wait_s)
+        return self._client.embed(self._model, texts, num_ctx=self._num_ctx)
+
     def _ask(self, texts: Sequence[str]) -> Vectors:
         try:
-            rows = self._client.embed(self._model, texts, num_ctx=self._num_ctx)
+            rows = self._embedded(texts)
             vectors = np.asarray(rows, dtype=np.float32)
         except (CallFailedError, ValueError, TypeError) as error:
             raise ServerUnavailableError(f"embedding with {self._model} failed: {error}") from error
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise ServerUnavailableError(f"{self._model} gave no vector for some texts")
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def refuse_pickles(directory: Path) -> None:
+    """Refuses a model whose weights are pickles: to load one is to run what it says."""
+    for file in sorted(directory.rglob("*")):
+        beside = any(other.suffix == SAFE_WEIGHTS for other in file.parent.iterdir())
+        if file.suffix.casefold() in PICKLED and not beside:
+            raise UserError(
+                f"{file} may hold code and is not loaded: --embedding-model takes weights as "
+                f"{SAFE_WEIGHTS} only (sentence-transformers saves them so)"
+            )
 
 
 @functools.cache
@@ -243,6 +286,7 @@ def load_encoder(
     """
     directory = packaged_model_path() if name == PACKAGED_MODEL else Path(os.path.expanduser(name))
     if os.path.isdir(directory):
+        refuse_pickles(directory)
         try:
             return Encoder(SentenceTransformerEmbedder(str(directory), torch_threads=torch_threads))
         except (OSError, ValueError) as error:

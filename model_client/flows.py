@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from model_client.calls import Call, Outcome
-from model_client.client import ModelClient
+from model_client.client import TICK_S, ModelClient
 
 Flow = Generator[Any, Any, Any]
 BatchHandler = Callable[[Sequence[Any]], Sequence[Any]]
@@ -76,12 +76,20 @@ class FlowRunner:
         new, self._new = self._new, []
         self._advance(new)
         while not self._finished and self._flows:
-            arrived = [self._answered.get()]
+            arrived = [self._next_answer()]
             while not self._answered.empty():
                 arrived.append(self._answered.get())
             self._advance(arrived)
         finished, self._finished = self._finished, []
         return finished
+
+    def _next_answer(self) -> tuple[Hashable, Outcome]:
+        while (on_wait := self.client.on_wait) is not None:
+            try:
+                return self._answered.get(timeout=TICK_S)
+            except queue.Empty:
+                on_wait()
+        return self._answered.get()
 
     def each(self, flows: Iterable[Flow]) -> Iterator[tuple[int, Any]]:
         """The number and the result of every flow, as they end; not all are begun at once.

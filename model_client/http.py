@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-import json
+import http.client
+import http.cookiejar
+import math
+import os
+import ssl
 import threading
 import time
 from email.utils import parsedate_to_datetime
-from typing import Any
-from urllib.parse import urlsplit
+from pathlib import Path
+from typing import Any, NoReturn
 
 import requests
 import urllib3
 
+from model_client.addresses import is_loopback
 from model_client.calls import CallFailedError
+from model_client.deadlines import CONNECT_TIMEOUT_S, DeadlineAdapter, deadline_in, seconds_left
+from untrusted import parse_json
 
-CONNECT_TIMEOUT_S = 5.0
 MAX_BODY_BYTES = 16 * 1024 * 1024
+MAX_WAIT_S = 3600.0
 RETRYABLE_STATUS = {408, 429}
-
-
-def is_loopback(url: str) -> bool:
-    """True where the URL's host is this machine."""
-    host = urlsplit(url).hostname or ""
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
+SECRET_LENGTH = 8
+"""Shorter keys are words that stand in any answer."""
+CERTIFICATE_FILES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+"""Environment variables that name a file of certificates to trust."""
 
 
 class HttpServer:
-    """A model server at `url`; every request ends in a JSON object or a `CallFailedError`."""
+    """A model server at `url`; every request ends in a JSON object or a `CallFailedError`.
+
+    The deadline of a request holds for all of it: connecting, sending, and reading to the end.
+    """
 
     def __init__(self, url: str, *, timeout_s: float = 60.0, api_key: str | None = None) -> None:
         self.url = url.rstrip("/")
@@ -58,78 +63,149 @@ class HttpServer:
         session: requests.Session | None = getattr(self._local, "session", None)
         if session is None:
             session = requests.Session()
-            # A proxy set for the internet must not swallow calls to this machine.
-            session.trust_env = not is_loopback(self.url)
+            # Of the environment only what is wanted: a password in .netrc would take the place of
+            # the key, and a proxy set for the internet would swallow calls to this machine.
+            session.trust_env = False
+            session.verify = _certificates()
+            session.proxies.update(self._proxies())
             if self._api_key:
                 session.headers["Authorization"] = f"Bearer {self._api_key}"
+            # A cookie would have calls depend on those before, and the jar grow with them.
+            session.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
+            session.mount("http://", DeadlineAdapter())
+            session.mount("https://", DeadlineAdapter())
             self._local.session = session
             with self._lock:
                 self._sessions.append(session)
         return session
 
+    def _proxies(self) -> dict[str, str]:
+        """The proxies that the environment names; none that would read the key."""
+        if is_loopback(self.url) or (self._api_key and self.url.startswith("http://")):
+            return {}
+        return requests.utils.get_environ_proxies(self.url)
+
     def _request(
         self, method: str, path: str, payload: dict[str, Any] | None, timeout_s: float | None
     ) -> dict[str, Any]:
         timeout_s = timeout_s or self.timeout_s
-        deadline = time.monotonic() + timeout_s
         try:
-            with self._session().request(
-                method,
-                self.url + path,
-                json=payload,
-                timeout=(min(CONNECT_TIMEOUT_S, timeout_s), timeout_s),
-                stream=True,
-                # A redirect would turn the POST into a GET and carry the key to another host.
-                allow_redirects=False,
-            ) as response:
-                body = _read_body(response, deadline)
-        except (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError) as error:
-            raise CallFailedError(
-                "timeout", f"no answer from {self.url} within {timeout_s:g} s", retryable=True
-            ) from error
-        except (
-            requests.ConnectionError,
-            requests.exceptions.ChunkedEncodingError,
-            urllib3.exceptions.HTTPError,
-            OSError,
-        ) as error:
-            raise CallFailedError(
-                "connection", f"connection to {self.url} failed: {_cause(error)}", retryable=True
-            ) from error
-        except (requests.RequestException, ValueError) as error:
-            raise CallFailedError(
-                "bad_request", f"cannot ask {self.url}: {error}", retryable=False
-            ) from error
-        return _checked_json(response, body)
+            with (
+                deadline_in(timeout_s),
+                self._session().request(
+                    method,
+                    self.url + path,
+                    json=payload,
+                    timeout=(min(CONNECT_TIMEOUT_S, timeout_s), timeout_s),
+                    stream=True,
+                    # A redirect would turn the POST into a GET and carry the key to another host.
+                    allow_redirects=False,
+                ) as response,
+            ):
+                body = _read_body(response)
+        except WENT_WRONG as error:
+            self._refuse(error, timeout_s)
+        return _checked_json(response, self._parsed(body))
+
+    def _parsed(self, body: bytes) -> Any:
+        """The JSON of a body, None where it is none."""
+        data: Any = None
+        with contextlib.suppress(ValueError):
+            data = parse_json(body)
+        if self._api_key and len(self._api_key) >= SECRET_LENGTH:
+            # A server may repeat the key, and what it says is kept.
+            with contextlib.suppress(RecursionError):
+                return _without(data, self._api_key)
+            return None
+        return data
+
+    def _refuse(self, error: Exception, timeout_s: float) -> NoReturn:
+        """Raises what a request that failed with `error` means for its call."""
+        causes = _causes(error)
+        kind, retryable = "connection", True
+        if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
+            retryable = False
+            reason = (
+                f"the certificate of {self.url} is not trusted: name the file with its authority "
+                "in REQUESTS_CA_BUNDLE or SSL_CERT_FILE"
+            )
+        elif any(map(_is_timeout, causes)):
+            kind = "timeout"
+            reason = f"no answer from {self.url} within {timeout_s:g} s"
+        elif isinstance(error, NO_REQUEST):
+            kind, retryable = "bad_request", False
+            reason = f"cannot ask {self.url}: {type(error).__name__}"
+        else:
+            reason = f"connection to {self.url} failed: {_in_words(causes)}"
+        raise CallFailedError(kind, reason, retryable=retryable) from None
 
 
-def _read_body(response: requests.Response, deadline: float) -> bytes:
-    """The whole body, bounded in size and in time (a drip of bytes resets a socket's time-out)."""
+WENT_WRONG = (
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+    ValueError,
+)
+TIMED_OUT = (requests.Timeout, urllib3.exceptions.TimeoutError, TimeoutError)
+NO_REQUEST = (
+    requests.exceptions.InvalidURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.InvalidHeader,
+    requests.exceptions.InvalidJSONError,
+    urllib3.exceptions.LocationParseError,
+    UnicodeError,
+)
+
+
+def _is_timeout(error: BaseException) -> bool:
+    # To urllib3 a refused connection is a kind of time-out.
+    refused = isinstance(error, urllib3.exceptions.NewConnectionError)
+    return isinstance(error, TIMED_OUT) and not refused
+
+
+def _certificates() -> str | bool:
+    """The file of certificates that the environment names, else True for the usual ones."""
+    named = next(filter(None, map(os.environ.get, CERTIFICATE_FILES)), None)
+    return named if named and Path(named).exists() else True
+
+
+def _read_body(response: requests.Response) -> bytes:
+    """The whole body; too long a one is not read to its end, be it packed ever so small."""
     chunks = []
     size = 0
     while chunk := response.raw.read1(65536, decode_content=True):
+        seconds_left()  # what is there at once passes no socket
         chunks.append(chunk)
         size += len(chunk)
         if size > MAX_BODY_BYTES:
             raise CallFailedError(
                 "malformed", f"answer larger than {MAX_BODY_BYTES} bytes", retryable=False
             )
-        if time.monotonic() > deadline:
-            raise TimeoutError
     expected = response.headers.get("Content-Length")
     plain = not response.headers.get("Content-Encoding")
-    if plain and expected and expected.isdigit() and size < int(expected):
+    if plain and expected and expected.isdecimal() and size < _whole(expected):
         raise CallFailedError(
-            "connection", f"answer broke off after {size} of {expected} bytes", retryable=True
+            "connection",
+            f"answer broke off after {size} of {_whole(expected)} bytes",
+            retryable=True,
         )
     return b"".join(chunks)
 
 
-def _checked_json(response: requests.Response, body: bytes) -> dict[str, Any]:
+def _without(data: Any, secret: str) -> Any:
+    """The value with a word in place of `secret`, wherever a text in it holds that."""
+    if isinstance(data, str):
+        return data.replace(secret, "[key]")
+    if isinstance(data, list):
+        return [_without(item, secret) for item in data]
+    if isinstance(data, dict):
+        return {_without(name, secret): _without(item, secret) for name, item in data.items()}
+    return data
+
+
+def _checked_json(response: requests.Response, data: Any) -> dict[str, Any]:
     status = response.status_code
-    data: Any = None
-    with contextlib.suppress(ValueError, RecursionError):
-        data = json.loads(body)
     if status == 200 and isinstance(data, dict):
         if data.get("error"):  # a stream that broke after its first byte says so with a 200
             raise CallFailedError("server_error", error_text(data), retryable=True)
@@ -150,30 +226,60 @@ def error_text(data: dict[str, Any]) -> str:
     """The server's words on an error: Ollama sends a string, OpenAI-compatible ones an object."""
     error = data["error"]
     if isinstance(error, dict):
-        error = error.get("message", error)
-    return str(error)[:300]
+        error = error.get("message")
+    return error[:300] if isinstance(error, str) else "it does not say why"
+
+
+def _whole(digits: str) -> int:
+    """A number in a header; one with thousands of digits is as good as any large one."""
+    return int(digits[:18])
 
 
 def _retry_after(response: requests.Response) -> float | None:
-    value = response.headers.get("Retry-After", "").strip()
-    if not value:
-        return None
+    value = response.headers.get("Retry-After", "").strip()[:100]
+    seconds: float | None = None
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
+        seconds = parsedate_to_datetime(value).timestamp() - time.time()
     with contextlib.suppress(ValueError):
-        return max(0.0, float(value))
-    with contextlib.suppress(ValueError, TypeError):
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    return None
+        seconds = float(value)
+    if seconds is None or math.isnan(seconds):
+        return None
+    return min(max(0.0, seconds), MAX_WAIT_S)
 
 
-def _cause(error: BaseException) -> str:
-    """The innermost reason: requests wraps a refused connection three times."""
-    text = str(error)
+def _causes(error: BaseException) -> list[BaseException]:
+    """The error and what it was made of: requests wraps a refused connection three times."""
+    found: list[BaseException] = []
+    waiting: list[Any] = [error]
+    while waiting and len(found) < 20:
+        one = waiting.pop()
+        if isinstance(one, BaseException) and one not in found:
+            found.append(one)
+            waiting += [one.__cause__, one.__context__, getattr(one, "reason", None), *one.args]
+    return found
+
+
+def _in_words(causes: list[BaseException]) -> str:
+    """Why a connection failed, in words that quote nothing of what was sent."""
+    text = " ".join(str(cause) for cause in causes)
     for phrase in (
         "Connection refused",
         "Name or service not known",
         "Connection reset",
         "Remote end closed connection",
+        "Cannot connect to proxy",
+        "Network is unreachable",
+        "No route to host",
+        "Broken pipe",
     ):
-        if phrase in text:
+        if phrase.casefold() in text.casefold():
             return phrase.lower()
-    return text.rsplit(":", 1)[-1].strip(" ')\"(")[:120] or type(error).__name__
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return "no TLS connection could be made; is it https?"
+    if "Name resolution" in text or any("gaierror" in type(cause).__name__ for cause in causes):
+        return "name or service not known"
+    if any(isinstance(cause, urllib3.exceptions.IncompleteRead) for cause in causes):
+        return "the answer broke off"
+    if any(isinstance(cause, urllib3.exceptions.HTTPError) for cause in causes):
+        return "what came back is not HTTP"
+    return type(causes[-1]).__name__

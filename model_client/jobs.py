@@ -47,6 +47,9 @@ class Job:
     attempts: int = 0
     failed_on: Counter[Backend] = field(default_factory=Counter)
     started: float | None = None
+    """When it was first sent, or first sent again after an outage."""
+    put_back: int = 0
+    """How often an outage that it may have brought about itself was not held against it."""
 
     @property
     def lane(self) -> Lane:
@@ -71,9 +74,10 @@ class Lanes:
 
     def hurry(self, job: Job, priority: Priority) -> None:
         """Moves a job forward, if it still waits; its old entry goes when it comes up."""
-        if priority < job.priority and job in self._jobs[job.lane]:
-            job.priority = priority
-            self.push(job)
+        if priority < job.priority:
+            job.priority = priority  # one on its way may come back
+            if job in self._jobs[job.lane]:
+                self.push(job)
 
     def heads(self) -> list[Job]:
         """The next job of each lane, the most urgent first."""
@@ -98,6 +102,19 @@ class Lanes:
             if backend.serves(purpose, model):
                 found[model] += sum(not job.is_ahead for job in jobs)
         return found
+
+    def waiting_lanes(self, *, ahead_too: bool = False) -> list[Lane]:
+        """The lanes in which somebody waits; `ahead_too` also those of jobs made ahead."""
+        return [
+            lane
+            for lane, jobs in self._jobs.items()
+            if any(ahead_too or not job.is_ahead for job in jobs)
+        ]
+
+    def drain(self, lane: Lane) -> list[Job]:
+        """Takes all jobs out of one lane."""
+        self._heaps.pop(lane, None)
+        return list(self._jobs.pop(lane, ()))
 
     def clear(self) -> list[Job]:
         jobs = [job for lane in self._jobs.values() for job in lane]

@@ -58,7 +58,6 @@ class Roles:
             model=self.judge_model or self.target_model,
             messages=({"role": "user", "content": prompt},),
             max_tokens=MAX_TOKENS_VERDICT,
-            seed=self.seed,
             num_ctx=self.num_ctx,
         )
 
@@ -67,5 +66,7 @@ class Roles:
         return replace(self, temperature_mutation=0.0, temperature_answer=0.0)
 
     def _seed(self, seed: int | None, temperature: float) -> int:
-        """At temperature 0 every call has the same seed, so that equal calls can be shared."""
-        return self.seed if seed is None or temperature == 0 else seed
+        """At temperature 0 a seed changes nothing: with 0, runs of any seed share their answers."""
+        if temperature == 0:
+            return 0
+        return self.seed if seed is None else seed

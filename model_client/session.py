@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from errors import UserError
 from model_client.client import ModelClient
 from model_client.connect import Connection, connect
 from model_client.encoders import PACKAGED_MODEL, Encoder, load_encoder
 from model_client.roles import Roles
 from servers.cache import ResponseCache
 from servers.embedded import default_slots
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -48,6 +52,7 @@ def open_models(
     timeout_s: float = 60.0,
     load_timeout_s: float = 600.0,
     retries: int = 2,
+    max_outage_s: float = 0.0,
     num_ctx: int = 2048,
     max_tokens_mutation: int = 64,
     max_tokens_answer: int = 96,
@@ -60,9 +65,11 @@ def open_models(
     """Connects, checks the models and loads the encoder.
 
     A model's first call may have to load it and has `load_timeout_s`. `slots` are those of the
-    embedded server (default: by the machine). Answers are kept in `cache_file`, if one is named.
+    embedded server (default: by the machine). While no server answers, calls wait for up to
+    `max_outage_s` (0: they fail). Answers are kept in `cache_file`, if one is named; where that
+    cannot be, a warning says so.
     """
-    cache = ResponseCache(cache_file) if cache_file else None
+    cache = _open_cache(cache_file) if cache_file else None
     connection = connect(
         server,
         mutator_server=mutator_server,
@@ -81,6 +88,7 @@ def open_models(
         retries=retries,
         load_timeout_s=load_timeout_s,
         num_ctx=num_ctx,
+        max_outage_s=max_outage_s,
         cache=cache,
     )
     try:
@@ -105,3 +113,11 @@ def open_models(
         seed=seed,
     )
     return Models(client, roles, encoder, connection)
+
+
+def _open_cache(file: str | Path) -> ResponseCache | None:
+    try:
+        return ResponseCache(file)
+    except UserError as error:
+        logger.warning("%s; going on without it", error)
+        return None

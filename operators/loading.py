@@ -12,8 +12,11 @@ from typing import Any
 from errors import UserError
 from operators.edits import EDITS
 from operators.operator import Operator
+from untrusted import read_text
 
 DEFAULT_FILE = Path(__file__).with_name("default.toml")
+MOST_BYTES = 256 * 1024
+LONGEST_SHOWN = 200
 RESERVED = ("stop", "unchanged")
 KEYS = {
     "name": str,
@@ -52,12 +55,13 @@ def select_operators(operators: Sequence[Operator], names: Sequence[str]) -> lis
 
 
 def _read_file(file: Path) -> list[Operator]:
+    text = read_text(file, "the operator file", most_bytes=MOST_BYTES)
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read the operator file {file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UserError(f"{file} is not a TOML file: {error}") from error
+        data = tomllib.loads(text)
+    except RecursionError as error:
+        raise UserError(f"{file} is not a TOML file: nested too deep") from error
+    except ValueError as error:  # a number of thousands of digits is not a TOMLDecodeError
+        raise UserError(f"{file} is not a TOML file: {str(error)[:LONGEST_SHOWN]}") from error
     entries = data.get("operator")
     if not isinstance(entries, list) or not entries:
         raise UserError(f"{file} has no [[operator]] entry; see docs/extending.md")
@@ -66,14 +70,14 @@ def _read_file(file: Path) -> list[Operator]:
 
 def _operator(file: Path, number: int, entry: Any) -> Operator:
     def refuse(why: str) -> UserError:
-        label = entry.get("name") if isinstance(entry, dict) else None
+        label = str(entry.get("name", ""))[:LONGEST_SHOWN] if isinstance(entry, dict) else None
         return UserError(f"{file}: operator {label or number}: {why}; see docs/extending.md")
 
     if not isinstance(entry, dict):
         raise refuse("not a table")
     for key, value in entry.items():
         if key not in KEYS:
-            raise refuse(f"unknown key '{key}' (known: {', '.join(KEYS)})")
+            raise refuse(f"unknown key '{key[:LONGEST_SHOWN]}' (known: {', '.join(KEYS)})")
         if not isinstance(value, KEYS[key]):
             raise refuse(f"'{key}' must be a {KEYS[key].__name__}")
     name = entry.get("name", "")
@@ -89,7 +93,7 @@ def _operator(file: Path, number: int, entry: Any) -> Operator:
     edits = entry.get("edits", [])
     for edit in edits:
         if edit not in tuple(EDITS):
-            raise refuse(f"no edit {edit!r} (known: {', '.join(EDITS)})")
+            raise refuse(f"no edit {repr(edit)[:LONGEST_SHOWN]} (known: {', '.join(EDITS)})")
     if "edits" in entry and not edits:
         raise refuse("'edits' is empty")
     examples = entry.get("examples", [])

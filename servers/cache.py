@@ -10,21 +10,27 @@ import json
 import logging
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from command_line import OneLineParser, exit_code, leave
+from command_line import OneLineParser, exit_code, leave, printable
 from errors import UserError
 from model_client.calls import Call, Reply
+from untrusted import parse_json
 
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
 BUSY_TIMEOUT_MS = 10_000
+MOST_BYTES = 32 * 1024 * 1024
+"""Of anything in the file: more than any answer has."""
+MOST_TOLD = 1e12
+"""Of what a reply tells in tokens and seconds."""
 
 
 def default_cache_file() -> Path:
@@ -58,6 +64,9 @@ class ResponseCache:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not self.path.exists():
                 self.path.touch(mode=0o600)
+            self._check_own()
+            self._check_kind()
+            self._make_private()
             connection = self._connection()
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS responses"
@@ -71,10 +80,13 @@ class ResponseCache:
                     f"the cache {self.path} has format {found}, this version reads format "
                     f"{FORMAT}; name another with --cache, or use --no-cache"
                 )
-        except (OSError, sqlite3.Error) as error:
+        except UserError:
+            self.close()
+            raise
+        except (OSError, ValueError, sqlite3.Error) as error:
             self.close()
             raise UserError(
-                f"cannot use the cache {self.path}: {error}; name another with --cache, "
+                f"cannot use the cache {self.path}: {_why(error)}; name another with --cache, "
                 "or use --no-cache"
             ) from error
 
@@ -88,8 +100,8 @@ class ResponseCache:
                 .execute("SELECT reply FROM responses WHERE key = ?", (key,))
                 .fetchone()
             )
-            return Reply(**json.loads(row[0])) if row else None
-        except (sqlite3.Error, ValueError, TypeError) as error:
+            return _reply(row[0]) if row else None
+        except sqlite3.Error as error:
             self._give_up(error)
             return None
 
@@ -108,7 +120,7 @@ class ResponseCache:
     def stats(self) -> dict[str, Any]:
         """How many replies it holds, by model, and its size."""
         rows = self._connection().execute("SELECT model, COUNT(*) FROM responses GROUP BY model")
-        by_model = dict(rows.fetchall())
+        by_model = {str(model): count for model, count in rows}
         size = sum(
             file.stat().st_size
             for suffix in ("", "-wal")
@@ -137,6 +149,8 @@ class ResponseCache:
         if connection is None:
             # Autocommit: every statement stands for itself, so no thread holds a lock for long.
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+            connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -145,11 +159,70 @@ class ResponseCache:
                 self._connections.append(connection)
         return connection
 
+    def _check_own(self) -> None:
+        """Refuses a file that others could have put answers into."""
+        for file in self._files():
+            found = file.stat()
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError("it is not a file")
+            if found.st_uid != os.geteuid():
+                raise OSError("it belongs to another user")
+            if found.st_mode & stat.S_IWOTH:
+                raise OSError("anybody may write to it")
+
+    def _check_kind(self) -> None:
+        """Refuses a file of another kind, and leaves it as it is."""
+        if not self.path.stat().st_size:
+            return
+        looking = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            looking.execute("PRAGMA trusted_schema = OFF")
+            looking.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            found = set(looking.execute("SELECT type, name FROM sqlite_master"))
+        finally:
+            looking.close()
+        if found - {("table", "responses")}:
+            raise sqlite3.DatabaseError("it is a database of another kind")
+
+    def _make_private(self) -> None:
+        for file in self._files():
+            if stat.S_IMODE(file.stat().st_mode) & 0o077:
+                file.chmod(0o600)
+
+    def _files(self) -> list[Path]:
+        files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")]
+        return [file for file in files if file.exists()]
+
     def _give_up(self, error: Exception) -> None:
         with self._lock:
             was_off, self._off = self._off, True
         if not was_off:
             logger.warning("the cache %s fails (%s); going on without it", self.path, error)
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _reply(stored: Any) -> Reply | None:
+    """The reply that was kept as JSON; None for anything that is not one."""
+    try:
+        values = parse_json(stored) if isinstance(stored, str) else None
+    except ValueError:
+        return None
+    if not isinstance(values, dict) or set(values) != {item.name for item in fields(Reply)}:
+        return None
+    for item in fields(Reply):
+        value, kind = values[item.name], type(item.default)
+        if item.name == "text":
+            right = isinstance(value, str)
+        elif kind is bool:
+            right = isinstance(value, bool)
+        else:
+            right = type(value) in (int, kind) and 0 <= value <= MOST_TOLD
+        if not right:
+            return None
+    return Reply(**values)
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -164,12 +237,13 @@ def run(argv: Sequence[str] | None = None) -> int:
     cache = ResponseCache(path)
     try:
         if args.command == "clear":
-            print(f"{cache.clear()} replies removed from {path}")
+            print(printable(f"{cache.clear()} replies removed from {path}"))
         else:
             stats = cache.stats()
-            print(f"{path}: {stats['replies']} replies, {stats['bytes'] / 1e6:.1f} MB")
+            size_mb = stats["bytes"] / 1e6
+            print(printable(f"{path}: {stats['replies']} replies, {size_mb:.1f} MB"))
             for model, count in sorted(stats["by_model"].items()):
-                print(f"  {model}: {count}")
+                print(printable(f"  {model}: {count}"))
     except sqlite3.Error as error:
         raise UserError(f"cannot {args.command} the cache {path}: {error}") from error
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,33 @@ from objectives import Weights, load_objective
 from operators import Operator, load_operators
 from rl_query_mutator_env import QueryMutationEnv
 from servers.simulated import SimulatedServer, answer_from_questions
+from training.checkpoints import Checkpoint
+from training.run_directory import RunDirectory
+from training.trainer_state import POLICY
 
 SIMULATED_MODELS: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:3b"]
 
 
+def last_checkpoint(run: Path) -> Checkpoint:
+    """The last checkpoint of a run, read as the program reads it."""
+    return RunDirectory(run).checkpoints.newest(tensor_bytes=2**30)
+
+
+def weights(run: Path) -> dict[str, torch.Tensor]:
+    """The policy of a run, by the names of its tensors."""
+    tensors = last_checkpoint(run).tensors
+    return {name: value for name, value in tensors.items() if name.startswith(POLICY)}
+
+
+def same_weights(left: Path, right: Path) -> bool:
+    first, second = weights(left), weights(right)
+    return all(torch.equal(first[name], second[name]) for name in first | second)
+
+
 torch.set_num_threads(1)
+# Whoever starts the tests in the background ignores Ctrl-C, and what they start would inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sqlite3
@@ -11,13 +12,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from errors import UserError
 from model_client.calls import Call, Reply
+from model_client.roles import Roles
 from servers.cache import ResponseCache, cache_key, default_cache_file, main
 from servers.simulated import Fault, SimulatedServer, answer_from_questions
-from tests.conftest import SIMULATED_FLAGS
+from tests.conftest import SIMULATED_FLAGS, same_weights
 from train_query_mutator import main as train
 
 CALL = Call("answer", "m", ({"role": "user", "content": "Why?"},), max_tokens=9)
@@ -46,11 +47,7 @@ def test_a_second_run_makes_no_call_and_learns_the_same(tmp_path: Path) -> None:
     assert 0 <= in_vain <= 8
     logs = [(tmp_path / name / "transitions.jsonl").read_bytes() for name in ("first", "second")]
     assert logs[0] == logs[1]
-    weights = [
-        torch.load(tmp_path / name / "checkpoint.pt", weights_only=True)["policy"]
-        for name in ("first", "second")
-    ]
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert same_weights(tmp_path / "first", tmp_path / "second")
 
 
 def test_no_cache_and_another_file_keep_runs_apart(tmp_path: Path) -> None:
@@ -177,4 +174,32 @@ def test_a_file_that_cannot_be_cleared_is_one_line(
     assert main(["clear", "--cache", str(path)]) == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
-    assert "cannot clear the cache" in said[0]
+    assert "cannot use the cache" in said[0]
+
+
+def test_runs_of_any_seed_share_the_answers_of_calls_that_do_not_sample() -> None:
+    one, other = (Roles("mutator", "target", seed=seed) for seed in (1, 2))
+    messages = [{"role": "user", "content": "capital of spain??"}]
+    assert one.mutation_call(messages, seed=3) == other.mutation_call(messages, seed=4)
+    assert one.answer_call("Who?", seed=3) == other.answer_call("Who?")
+    assert one.judge_call("Which?") == other.judge_call("Which?")
+    sampling = dataclasses.replace(one, temperature_answer=0.7)
+    assert sampling.answer_call("Who?", seed=3) != sampling.answer_call("Who?", seed=4)
+
+
+def test_a_file_of_another_kind_is_left_as_it_is(tmp_path: Path) -> None:
+    page, other, view = (tmp_path / name for name in ("page.html", "other.db", "view.db"))
+    page.write_text("<html></html>" * 100)
+    with contextlib.closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+        connection.commit()
+    with contextlib.closing(sqlite3.connect(view)) as connection:
+        connection.execute("CREATE VIEW responses AS SELECT x'00' AS key, '{}' AS reply")
+        connection.commit()
+    for file in (page, other, view):
+        file.chmod(0o644)
+        before = file.read_bytes()
+        with pytest.raises(UserError, match="cannot use the cache"):
+            ResponseCache(file)
+        assert file.read_bytes() == before
+        assert stat.S_IMODE(file.stat().st_mode) == 0o644

@@ -125,7 +125,7 @@ def test_of_a_labelled_file_only_the_safe_rows_are_read(
     assert question.question == "How do I kill a Python process?"
     assert question.category == "homonyms"
     assert question.reference == ""
-    assert "not labelled safe are left out" in caplog.text
+    assert "not labelled safe left out" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,7 @@ def test_of_a_labelled_file_only_the_safe_rows_are_read(
         ('{"question": "a", "reference": "b", "split": "dev"}', "split 'dev' is neither"),
         ('{"question": "a", "reference": "b", "key_facts": 5}', "'key_facts' is neither"),
         ('{"question": "a", "reference": "b", "key_facts": [[5]]}', "a list of texts"),
+        ('{"question": "a", "reference": "b", "key_facts": [[]]}', "holds no text"),
         ('{"question": "a\\u0000", "reference": "b"}', "characters that are not text"),
         ('{"question": "a\\ud800", "reference": "b"}', "characters that are not text"),
         ("[" * 100_000, "line 1: nested more than 50 levels deep"),

@@ -29,6 +29,13 @@ MODULES = [
     "command_line",
     "evaluation.statistics",
     "evaluation.verdict",
+    "experiments.comparison",
+    "experiments.statistics",
+    "experiments.tables",
+    "experiments.report.markup",
+    "experiments.report.scales",
+    "experiments.report.sections",
+    "experiments.report.words",
     "model_client.addresses",
     "model_client.dialects.ollama",
     "objectives.base",
@@ -37,6 +44,7 @@ MODULES = [
     "objectives.helpful",
     "objectives.judge",
     "objectives.refusal.detector",
+    "model_client.outages",
     "objectives.refusal.rules",
     "objectives.willing",
     "english.asking",
@@ -48,6 +56,8 @@ MODULES = [
     "operators.operator",
     "servers.simulated",
     "training.flags",
+    "training.metrics",
+    "training.progress",
 ]
 
 
@@ -162,8 +172,13 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "evaluate_query_mutator.py",
         "benchmark_batching.py",
         "benchmarks/learning/__main__.py",
+        "experiments/report/__init__.py",
         "servers/embedded.py",
         "servers/simulated/__main__.py",
+        "benchmarks/reading.py",
+        "experiments/analyze.py",
+        "experiments/extract.py",
+        "experiments/sweep.py",
     ):
         known |= set(re.findall(r"--[a-z][a-z-]+", (ROOT / script).read_text()))
     known |= {"--no-deps", "--logdir", "--seeds"}

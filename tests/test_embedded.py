@@ -16,6 +16,7 @@ from model_client.session import open_models
 from mutate_query import main as mutate
 from ollama_utils import batch_mutate_queries, batch_query_target_model
 from servers.embedded import MODEL_NAME, start_embedded
+from tests.conftest import weights
 from train_query_mutator import main
 
 pytestmark = pytest.mark.slow
@@ -105,7 +106,7 @@ def test_ctrl_c_in_a_run_leaves_a_checkpoint_and_no_server_behind(tmp_path: Path
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert (tmp_path / "run" / "checkpoint.pt").is_file()
+    assert weights(tmp_path / "run")
     assert all(wait_until_gone(pid) for pid in servers)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -193,7 +194,8 @@ def test_one_call_at_a_time_gives_the_same_transitions_as_eight(
     for batch_size in (1, 8):
         with SimulatedServer(slots=8, mean_latency_s=0.02, sigma=1.0) as server:
             histories.append(run_group(models_for(server), make_env, batch_size))
-            assert server.stats.max_in_flight == batch_size
+            assert server.stats.max_in_flight <= batch_size
+            assert (server.stats.max_in_flight > 1) == (batch_size > 1)
     assert histories[0] == histories[1]
 
 
@@ -243,7 +245,7 @@ def test_a_saved_environment_goes_on_as_it_would_have(
     original, copy = group(), group()
     original.batch_reset()
     original.batch_step([1, 7, 8])
-    copy.set_state(original.get_state())
+    copy.set_state(json.loads(json.dumps(original.get_state())), original.current()[0])
     assert np.array_equal(original.current()[0], copy.current()[0])
     assert np.array_equal(original.current()[1], copy.current()[1])
     for actions in ([7, 2, 0], [8, 3, 1], [2, 2, 2]):

@@ -11,7 +11,8 @@ import pytest
 from evaluate_query_mutator import main
 from operators import load_operators
 from servers.simulated import Fault, SimulatedServer, answer_from_questions
-from tests.test_training import same_weights, scalars, train
+from tests.conftest import same_weights
+from tests.test_training import scalars, train
 from train_query_mutator import main as train_main
 from training.trainer import Trainer
 
@@ -85,6 +86,48 @@ def test_a_torn_last_record_is_measured_again(run: Path) -> None:
     records.write_text(records.read_text()[:-40])
     assert main([str(run), *FEW]) == 0
     assert scores(run) == {way["name"]: way["score"] for way in first["ways"]}
+
+
+def test_several_runs_are_judged_together(
+    run: Path, server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(run), str(tmp_path / "other")]
+    assert train(server, Path(runs[1]), "--seed", "5") == 0
+    capsys.readouterr()
+    assert main([*runs, *FEW]) == 0
+    shown = capsys.readouterr().out
+    assert "2 policies on 12 held-out questions" in shown
+    leads = []
+    for path in runs:
+        score = scores(Path(path))
+        leads.append(score["policy"] - score["unchanged"])
+    together = next(line for line in shown.splitlines()[::-1] if line.startswith("  unchanged"))
+    assert f"{sum(leads) / 2:+.3f} [" in together
+    assert together.endswith(", ".join(f"{lead:+.3f}" for lead in leads))
+    said = shown.strip().splitlines()[-1]
+    assert "on 12 questions it was not trained on" in said
+    assert said.startswith(("The mean of the 2 policies", "Cannot tell"))
+
+
+def test_what_cannot_be_judged_is_refused_before_anything_is_asked(
+    run: Path, server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    assert train(server, other, "--objective", "helpful") == 0
+    for runs, said in (
+        ([str(run), str(run)], "named twice"),
+        ([str(run), str(other)], "different objectives"),
+        ([str(run), str(tmp_path / "none")], "none"),
+        ([str(run), str(other), "--output", str(tmp_path / "o")], "--output is for one run"),
+        ([str(run), "--output", str(run / "config.json")], "is a file: name a directory"),
+        ([str(run), "--judge-model", "wise:70b"], "asks no judge"),
+    ):
+        capsys.readouterr()
+        assert main(runs) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert len(error.splitlines()) <= 2
+    assert not (run / "evaluation").exists()
 
 
 def scores(run: Path) -> dict[str, float]:
@@ -247,11 +290,14 @@ def test_training_ends_in_an_evaluation_and_draws_the_held_out_curve(
     )
 
 
-def test_a_judge_that_is_not_asked_need_not_answer(server: SimulatedServer, tmp_path: Path) -> None:
+def test_a_judge_that_is_not_asked_need_not_answer(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "run"
     with SimulatedServer(models=("wise:70b",)) as judge:
         flags = ["--judge-server", judge.url, "--judge-model", "wise:70b"]
         assert train(server, run, *flags) == 0
+    assert "asks no judge: the one named is not used" in capsys.readouterr().err
     assert main([str(run), *FEW]) == 0
 
 
@@ -290,9 +336,9 @@ def test_a_resumed_run_may_draw_the_curve_otherwise(
     server: SimulatedServer, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    assert train(server, run) == 0
+    assert train(server, run, "--eval-sample", "3") == 0
     resume = ["--resume", "--run-dir", str(run), "--server", server.url]
-    more = ["--num-env-steps", "64", "--eval-interval", "1", "--eval-sample", "3"]
+    more = ["--num-env-steps", "64", "--eval-interval", "1"]
     assert train_main([*resume, *more]) == 0
     assert [step for step, _ in scalars(run)["Reward/heldout"]] == [48, 64]
 

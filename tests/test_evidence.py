@@ -266,18 +266,18 @@ def test_a_reset_gives_up_where_no_first_answer_can_be_scored(make_env: MakeEnv)
             env.reset(seed=1)
 
 
-def test_a_saved_state_whose_score_cannot_be_made_again_is_an_error(make_env: MakeEnv) -> None:
+def test_a_saved_state_is_taken_up_without_asking_the_judge_again(make_env: MakeEnv) -> None:
     with judged_by(prefers_lima) as (server, models):
         objective = load_objective("judge", Weights())
         group = BatchedQueryMutationEnv([make_env(models, objective=objective, max_rewrites=3)])
         group.batch_reset()
         group.batch_step([1])
-        saved = group.get_state()
-        group.set_state(saved)
+        saved, seen = group.get_state(), group.current()[0].copy()
+        group.batch_step([2])
         models.client._remembered.clear()
         server.set_faults(Fault("bad_request", model=JUDGE))
-        with pytest.raises(ServerUnavailableError, match="HTTP 400"):
-            group.set_state(saved)
+        group.set_state(saved, seen)
+        assert group.get_state() == saved
 
 
 @pytest.mark.parametrize("name", ["consistency", "judge"])

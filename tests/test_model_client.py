@@ -214,10 +214,12 @@ def test_back_off_doubles_with_jitter_up_to_a_limit_and_obeys_the_server() -> No
 
 def test_every_request_carries_the_pinned_options(models_for: MakeModels) -> None:
     with SimulatedServer(dialects=("ollama",)) as server:
-        models = models_for(server, num_ctx=1024, max_tokens_answer=7, seed=5)
+        models = models_for(
+            server, num_ctx=1024, max_tokens_answer=7, seed=5, temperature_answer=0.5
+        )
         models.client.run([models.roles.answer_call("How?")])
         body = server.stats.last_requests[-1].body
-        assert body["options"] == {"num_predict": 7, "temperature": 0.0, "seed": 5, "num_ctx": 1024}
+        assert body["options"] == {"num_predict": 7, "temperature": 0.5, "seed": 5, "num_ctx": 1024}
         assert body["stream"] is False
 
 

@@ -214,7 +214,7 @@ def _wait_until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.slow
 def test_a_run_whose_server_is_killed_and_comes_back_ends_as_asked(tmp_path: Path) -> None:
-    flags = ["--slots=4", "--mean-latency=0.02", "--sigma=0.5", "--questions=data/questions.jsonl"]
+    flags = ["--slots=4", "--mean-latency=0.05", "--sigma=0.5", "--questions=data/questions.jsonl"]
     seen: dict[str, int] = {}
 
     def kill_and_restart(dying: SimulatedChild, done: threading.Event) -> None:
@@ -230,8 +230,8 @@ def test_a_run_whose_server_is_killed_and_comes_back_ends_as_asked(tmp_path: Pat
         done = threading.Event()
         helper = threading.Thread(target=kill_and_restart, args=(dying, done))
         helper.start()
-        steps = ["--num-processes", "16", "--num-steps", "32", "--num-env-steps", "1024"]
-        steps += ["--no-eval", "--eval-interval", "0"]
+        steps = ["--num-processes", "16", "--num-steps", "16", "--num-env-steps", "512"]
+        steps += ["--no-eval", "--eval-interval", "0", "--num-questions", "100"]
         server = ["--server", steady.url, "--server", dying.url, "--batch-size", "4", "--no-cache"]
         run = tmp_path / "run"
         code = main([*SIMULATED_FLAGS, *server, *steps, "--run-dir", str(run)])
@@ -239,7 +239,7 @@ def test_a_run_whose_server_is_killed_and_comes_back_ends_as_asked(tmp_path: Pat
         helper.join()
     assert code == 0
     summary = json.loads((run / "summary.json").read_text())
-    assert summary["env_steps"] == 1024
+    assert summary["env_steps"] == 512
     assert summary["masked_transitions"] == summary["failed_calls"] == 0
     assert 1 <= summary["attempts"] - summary["model_calls"] <= 2 * AT_ONCE
     assert seen["after its return"] > 10

@@ -22,6 +22,7 @@ import requests
 import servers.simulated
 from servers.simulated import Fault, SimulatedServer, answer_from_questions, default_answer
 from servers.simulated.__main__ import read_latencies
+from servers.simulated.faults import ELSEWHERE, HOSTILE_TEXT
 from servers.simulated.latency import Latency
 from servers.simulated.scheduler import Slots
 from servers.simulated.stats import Recorder
@@ -51,6 +52,10 @@ def chat(server: SimulatedServer, prompt: str = "why is the sky blue", **more: A
     response = post(server, "/api/chat", chat_body(prompt, **more))
     assert response.status_code == 200, response.text
     return response.json()
+
+
+def chat_text(server: SimulatedServer) -> str:
+    return str(chat(server)["message"]["content"])
 
 
 def raw_chat(**more: Any) -> bytes:
@@ -628,6 +633,8 @@ def test_a_callable_that_fails_is_a_500(caplog: pytest.LogCaptureFixture) -> Non
         ("process_terminated", 500, "process has terminated"),
         ("runner_crash", 500, "model runner has unexpectedly stopped"),
         ("rate_limited", 429, "too many requests"),
+        ("closed_request", 499, "client closed request"),
+        ("late_error", 200, "model runner has unexpectedly stopped"),
         ("stream_error", 500, "model runner has unexpectedly stopped"),
     ],
 )
@@ -677,8 +684,41 @@ def test_a_hanging_call_leaves_health_checks_green() -> None:
     with SimulatedServer(faults=[Fault("hang")]) as server:
         with pytest.raises(requests.exceptions.ReadTimeout):
             requests.post(f"{server.url}/api/chat", json=chat_body(), timeout=0.2)
-        assert requests.get(f"{server.url}/api/tags", timeout=10).status_code == 200
+        for page in ("/", "/api/tags", "/api/version", "/api/ps", "/v1/models"):
+            assert requests.get(server.url + page, timeout=10).status_code == 200
         wait_for(lambda: server.stats.in_flight == 0)
+
+
+def test_a_stalling_answer_begins_and_never_ends() -> None:
+    with SimulatedServer(faults=[Fault("stall")]) as server:
+        response = requests.post(
+            f"{server.url}/api/chat", json=chat_body(), timeout=0.2, stream=True
+        )
+        assert response.raw.read1(10)
+        with pytest.raises(requests.exceptions.ConnectionError, match="Read timed out"):
+            _ = response.content
+
+
+def test_a_dripping_head_comes_byte_by_byte() -> None:
+    with SimulatedServer(faults=[Fault("header_drip", interval_s=0.0)]) as server:
+        assert chat(server)["done"]
+    with (
+        SimulatedServer(faults=[Fault("header_drip", interval_s=0.05)]) as server,
+        socket.create_connection(("127.0.0.1", server.port)) as peer,
+    ):
+        peer.sendall(raw_chat())
+        assert [peer.recv(100) for _ in "HTTP"] == [b"H", b"T", b"T", b"P"]
+
+
+def test_a_load_ends_with_the_client_that_asked_for_it() -> None:
+    with SimulatedServer(load_time_s=0.5) as server:
+        for _ in range(2):
+            with pytest.raises(requests.exceptions.ReadTimeout):
+                requests.post(f"{server.url}/api/chat", json=chat_body(), timeout=0.1)
+            wait_for(lambda: server.stats.in_flight == 0)
+        assert server.stats.model_loads == 0
+        assert requests.get(f"{server.url}/api/ps", timeout=10).json() == {"models": []}
+        assert chat(server)["load_duration"] >= 500_000_000
 
 
 def test_a_dripping_answer_comes_byte_by_byte() -> None:
@@ -706,6 +746,30 @@ def test_malformed_empty_and_html_answers_are_no_json() -> None:
             assert server.stats.statuses == {status: 1}
             with pytest.raises(requests.exceptions.JSONDecodeError):
                 response.json()
+
+
+def test_bodies_without_an_answer_are_objects_all_the_same() -> None:
+    for kind in ("bare", "wrong_types"):
+        with SimulatedServer(faults=[Fault(kind)]) as server:
+            answer = post(server, "/api/chat", chat_body()).json()
+        assert isinstance(answer, dict)
+        assert not isinstance(answer.get("message", {}).get("content"), str)
+    with SimulatedServer(faults=[Fault("deep")]) as server, pytest.raises(RecursionError):
+        post(server, "/api/chat", chat_body()).json()
+
+
+def test_hostile_text_comes_whole_and_before_the_answer() -> None:
+    with SimulatedServer(faults=[Fault("hostile_text", times=2)]) as server:
+        native = chat(server)["message"]["content"]
+        choice = post(server, "/v1/chat/completions", chat_body()).json()["choices"][0]
+        assert native == choice["message"]["content"] == HOSTILE_TEXT + chat_text(server)
+    assert {"\x00", "\x1b", "\ud83d"} <= set(HOSTILE_TEXT)
+
+
+def test_a_redirect_leads_to_another_host() -> None:
+    with SimulatedServer(faults=[Fault("redirect")]) as server:
+        response = post(server, "/api/chat", chat_body(), allow_redirects=False)
+    assert (response.status_code, response.headers["Location"]) == (307, ELSEWHERE + "api/chat")
 
 
 def test_a_huge_answer_is_as_large_as_asked_for() -> None:
@@ -753,7 +817,9 @@ def test_faults_by_chance_do_not_depend_on_the_order_and_spare_retries() -> None
 
 
 def test_an_unknown_kind_of_fault_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown fault 'flood'; the kinds are bad_request, busy"):
+    with pytest.raises(
+        ValueError, match="unknown fault 'flood'; the kinds are bad_request, bare, busy"
+    ):
         Fault("flood")
 
 
@@ -768,14 +834,26 @@ def test_a_crash_drops_connections_and_a_restart_takes_the_same_port() -> None:
             wait_for(lambda: server.stats.served == 1)
             server.crash()
             assert isinstance(call.exception(), requests.exceptions.ConnectionError)
-        with pytest.raises(requests.exceptions.ConnectionError):
+        with pytest.raises(requests.exceptions.ConnectionError, match="refused"):
             requests.get(url, timeout=10)
+        with pytest.raises(OSError, match="in use"), socket.socket() as other:
+            other.bind(("127.0.0.1", server.port))
         server.restart()
         assert server.url == url
         assert requests.get(f"{url}/api/ps", timeout=10).json() == {"models": []}
         assert chat(server)["done"]
         assert server.stats.model_loads == 2
         assert server.stats.in_flight == 0
+
+
+def test_a_server_that_ends_while_crashed_gives_its_port_away() -> None:
+    with SimulatedServer() as server:
+        server.crash()
+        server.crash()
+    with SimulatedServer(port=server.port) as heir:
+        assert requests.get(f"{heir.url}/api/version", timeout=10).ok
+    server.start()
+    server.stop()
 
 
 def test_a_connection_is_kept_for_further_requests() -> None:

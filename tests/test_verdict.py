@@ -93,6 +93,14 @@ def test_a_real_difference_is_found() -> None:
     assert found.low < found.mean < found.high
 
 
+def test_a_resample_that_misses_what_varies_does_not_widen_the_interval_beyond_all_bounds() -> None:
+    rare = [-1.0, -0.448, -0.0047] + [0.0] * 17
+    usual = [0.1, -0.1, 0.2, -0.2] * 5
+    found = paired_differences({"rare": rare, "usual": usual})
+    assert all(-1 < one.low < one.high < 1 for one in found.values())
+    assert found["usual"].high - found["usual"].low < 0.4
+
+
 def test_questions_that_share_a_meaning_count_once() -> None:
     values = np.random.default_rng(1).normal(0.05, 0.3, 40)
     alone = paired_differences({"gain": values})["gain"]

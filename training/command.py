@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import shlex
 import signal
 import sys
@@ -14,7 +15,10 @@ from typing import Any
 from command_line import printable, say_error, show_warnings
 from errors import ServerUnavailableError, UserError
 from model_client.backend import BackendStatus
+from model_client.connect import told_digests
 from model_client.session import Models, open_models
+from training.flags import option_of
+from training.interrupts import Interrupts
 from training.run_directory import CONFIG, RunDirectory, default_run_dir
 from training.settings import Settings, hints, may_ask_judge
 from training.setup import (
@@ -39,6 +43,8 @@ MAY_CHANGE = {
     "timeout",
     "load_timeout",
     "retries",
+    "max_outage",
+    "max_failed_share",
     "num_env_steps",
     "save_interval",
     "cache",
@@ -47,9 +53,12 @@ MAY_CHANGE = {
     "use_eval",
     "eval_questions",
     "eval_interval",
-    "eval_sample",
+    "use_report",
 }
 """What a resumed run may do differently without being another run."""
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+MATTER = ("torch", "numpy", "sentence-transformers")
+"""Packages whose other version may change the last bits of what is learned."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ def run_training(settings: Settings, on_finished: Callable[[Finished], None]) ->
     else:
         run.check_new()
     for line in hints(settings):
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
 
     try:
         with open_models(**model_options(settings)) as models:
@@ -122,43 +131,44 @@ def _train(
 
     assert settings.max_rewrites is not None
     trainer = Trainer(settings, task, models, run, max_rewrites=settings.max_rewrites)
+    config = _config(settings, task, models)
     if settings.resume:
+        _note_differences(run.read_json(CONFIG), config)
         trainer.restore()
-        print(f"resuming {run.path} at step {trainer.counts.env_steps}", file=sys.stderr)
+        line = printable(f"resuming {run.path} at step {trainer.counts.env_steps}")
+        print(line, file=sys.stderr)
+        run.write_json(CONFIG, config)
     else:
         try:
             trainer.begin()
         except ServerUnavailableError as error:
             raise UserError(f"the run has not begun: {error}") from error
-        run.create()
-        trainer.save()
-    run.write_json(CONFIG, _config(settings, task, models))
+        _write_beginning(run, trainer.save, config)
     print(
-        f"{run.path}: {settings.num_env_steps} steps on {len(task.train)} questions with "
-        f"{len(task.operators)} operators; Ctrl-C saves and stops",
+        f"{printable(str(run.path))}: {settings.num_env_steps} steps on {len(task.train)} "
+        f"questions with {len(task.operators)} operators; Ctrl-C saves and stops",
         file=sys.stderr,
     )
     try:
-        summary = trainer.train()
+        with Interrupts(trainer.save, f"stopped; go on with: {_resume_command(run)}"):
+            summary = trainer.train()
     except BaseException as error:
-        # A second Ctrl-C must not tear what the first one asked for.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         saved = False
         with contextlib.suppress(OSError):  # the disk may be what failed
             trainer.save()
             saved = True
-        signal.signal(signal.SIGINT, before)
         return _stopped(error, run, saved)
     counts = models.client.counts()
     on_finished(Finished(run, settings, task, models))
     queued = counts.queue_s / counts.latency_s if counts.latency_s else 0.0
     for line in _server_lines(models.client.servers(), settings, queued=queued):
-        print(line)
+        print(printable(line))
     print(
         f"{summary['env_steps']} steps in {summary['wall_time_s']:.0f} s, "
         f"{summary['model_calls']} model calls, {summary['failed_calls']} failed, "
         f"{summary['cache_hits']} answered without a call\n"
-        f'use it:  python mutate_query.py --run {shlex.quote(str(run.path))} "your question"'
+        f"use it:  python mutate_query.py --run {printable(shlex.quote(str(run.path)))} "
+        '"your question"'
     )
     return 0
 
@@ -189,9 +199,11 @@ def _server_lines(
 
 def _stopped(error: BaseException, run: RunDirectory, saved: bool) -> int:
     """Says why a run stopped and how to go on; what is a bug is raised on."""
-    resume = f"python train_query_mutator.py --resume --run-dir {shlex.quote(str(run.path))}"
+    resume = _resume_command(run)
+    if isinstance(error, BrokenPipeError):  # nobody reads what is said; the work is saved
+        return 1
     if isinstance(error, KeyboardInterrupt):
-        print(f"\ninterrupted; go on with: {resume}", file=sys.stderr)
+        print(f"\ninterrupted; go on with: {printable(resume)}", file=sys.stderr, flush=True)
         return 130
     if isinstance(error, FloatingPointError):  # to resume would repeat it
         say_error(
@@ -208,8 +220,31 @@ def _stopped(error: BaseException, run: RunDirectory, saved: bool) -> int:
     else:
         raise error
     state = "The work is saved" if saved else "The last checkpoint stands"
-    say_error(f"{why}\n{state}; go on with: {resume}")
+    if not run.path.is_dir():
+        say_error(f"{why}\nThe directory of the run has gone, and its work with it")
+        return code
+    room = "make room, then " if isinstance(error, OSError) and error.errno in NO_ROOM else ""
+    say_error(f"{why}\n{state}; {room}go on with: {resume}")
     return code
+
+
+def _resume_command(run: RunDirectory) -> str:
+    return f"python train_query_mutator.py --resume --run-dir {shlex.quote(str(run.path))}"
+
+
+def _write_beginning(run: RunDirectory, save: Callable[[], None], config: dict[str, Any]) -> None:
+    """Makes the directory of a new run; one that cannot be written whole is not left behind."""
+    run.create()
+    try:
+        save()
+        run.write_json(CONFIG, config)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            run.remove_beginning()
+            run.path.rmdir()
+        raise UserError(
+            f"cannot write to {run.path}: {error.strerror}; choose another --run-dir"
+        ) from error
 
 
 def _config(settings: Settings, task: Task, models: Models) -> dict[str, Any]:
@@ -219,6 +254,7 @@ def _config(settings: Settings, task: Task, models: Models) -> dict[str, Any]:
         "operators": [asdict(operator) for operator in task.operators],
         "questions": {"train": len(task.train), "heldout": len(task.heldout)},
         "task_sha256": task.fingerprint(),
+        "weights": told_digests(models.client.backends),
         "versions": versions(),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
     }
@@ -228,16 +264,39 @@ def _check_unchanged(run: RunDirectory, settings: Settings, task: Task) -> None:
     """Refuses to resume with what would make it another run, and names it."""
     config = run.read_json(CONFIG)
     before = config.get("settings", {})
+    # The learning rate falls to 0 over all steps: with another number it would fall another way.
+    may_change = MAY_CHANGE - ({"num_env_steps"} if settings.use_linear_lr_decay else set())
     for name, value in settings.stored().items():
-        if name in MAY_CHANGE or name not in before:
+        if name in may_change or name not in before:
             continue
         if before[name] != value:
+            why = " and --use-linear-lr-decay" if name in MAY_CHANGE else ""
             raise UserError(
-                f"cannot resume {run.path} with --{name.replace('_', '-')} {value!r}: "
-                f"the run has {before[name]!r}; start a new run for that"
+                f"cannot resume {run.path} with {option_of(name)} {value!r}: "
+                f"the run has {before[name]!r}{why}; start a new run for that"
             )
     if config.get("task_sha256") != task.fingerprint():
         raise UserError(
             f"cannot resume {run.path}: its questions, operators or objective have changed; "
             "start a new run, or bring them back"
         )
+
+
+def _note_differences(before: dict[str, Any], config: dict[str, Any]) -> None:
+    """Tells what may keep a resumed run from being exactly the one that was interrupted."""
+    versions_before, weights_before = (
+        found if isinstance(found := before.get(name), dict) else {}
+        for name in ("versions", "weights")
+    )
+    notes = [
+        f"{name} is {config['versions'][name]}, the run began with {versions_before[name]}"
+        for name in MATTER
+        if versions_before.get(name, config["versions"][name]) != config["versions"][name]
+    ]
+    notes += [
+        f"the weights of {model} are not those that the run began with"
+        for model, digests in config["weights"].items()
+        if digests and weights_before.get(model, digests) not in ([], digests)
+    ]
+    for note in notes:
+        print(printable(f"note: {note}; it goes on, but may learn otherwise"), file=sys.stderr)

@@ -158,7 +158,7 @@ def parsed(item: Field[Any], value: Any) -> Any:
         kinds: dict[Any, str] = {float: "a number", str: "text"}
         kinds[batch_size] = "auto or a whole number"
         kind = kinds.get(parse, "a whole number")
-        raise UserError(f"{option} must be {kind}, not {value!r}") from error
+        raise UserError(f"{option} must be {kind}, not {str(value)[:200]!r}") from error
 
 
 def check_bounds(item: Field[Any], value: float) -> None:

@@ -1,11 +1,31 @@
-"""Every metric a run logs: what it is and what to watch for. `docs/metrics.md` is made from this.
+"""Every metric a run logs: what it is, which way is better and what to watch for.
 
-`python -m training.metrics` prints that page.
+`docs/metrics.md` is made from this (`python -m training.metrics` prints that page), and comparisons
+of runs take names, directions and thresholds from here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A value beyond which a run deserves a warning."""
+
+    limit: float
+    warning: str
+    above: bool = True
+    """Whether values above the limit are the bad ones; else those below it."""
+    on_average: bool = False
+    """Whether the run as a whole counts, not its worst moment."""
+
+    def passed_by(self, value: float) -> bool:
+        return value > self.limit if self.above else value < self.limit
+
+    def in_words(self) -> str:
+        which = "above" if self.above else "below"
+        return f"{which} {self.limit:g}: {self.warning}"
 
 
 @dataclass(frozen=True)
@@ -17,7 +37,22 @@ class Metric:
     watch_for: str
     better: str = ""
     """`higher`, `lower`, or "" where neither is."""
+    matters: bool = False
+    """Whether a comparison of runs shows it unasked."""
+    counts: bool = False
+    """Whether its points add up: the total tells more than any of them."""
+    thresholds: tuple[Threshold, ...] = ()
+    """From mild to severe: the last one passed is told."""
 
+
+SCORES = ("Reward/heldout", "Reward/mean_return")
+"""What a run is judged by: the first of these that it has."""
+LOSS = "Training/loss"
+LOWER_IS_BETTER = ("loss", "error", "perplexity", "latency", "grad_norm", "failed", "failure")
+HIGHER_IS_BETTER = (
+    "reward", "return", "ep_rew", "ep_len", "score", "accuracy", "success", "fps", "per_second",
+)  # fmt: skip
+"""What the names of other programs' tags suggest; where both do, lower wins ("reward_loss")."""
 
 METRICS: tuple[Metric, ...] = (
     Metric(
@@ -27,6 +62,7 @@ METRICS: tuple[Metric, ...] = (
         "Above 0 the rewrites help on the training questions. A rise proves learning, not that it "
         "carries over to other questions.",
         "higher",
+        matters=True,
     ),
     Metric(
         "Reward/heldout",
@@ -35,6 +71,7 @@ METRICS: tuple[Metric, ...] = (
         "The curve that counts: it rises only by what carries over to other questions. A sample of "
         "32 is noisy; `evaluate_query_mutator.py` asks them all.",
         "higher",
+        matters=True,
     ),
     Metric(
         "Reward/mean_reward",
@@ -61,7 +98,10 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "Training/loss",
         "Policy loss + value loss - entropy bonus, each times its weight, mean over mini-batches.",
-        "Says little by itself: judge a run by `Reward/mean_return`.",
+        "Says little by itself, and a lower one may go with a worse score: judge a run by "
+        "`Reward/heldout` and `Reward/mean_return`.",
+        "lower",
+        matters=True,
     ),
     Metric(
         "Training/policy_loss",
@@ -111,8 +151,13 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "Gradients/norm_before_clip",
         "Mean norm of the gradient before it is clipped to --max-grad-norm.",
-        "Above 100 it explodes, above 200 severely.",
+        "Its size before clipping tells of trouble that the clipped one hides.",
         "lower",
+        matters=True,
+        thresholds=(
+            Threshold(100, "gradient explosion; a lower --lr helps"),
+            Threshold(200, "severe gradient explosion; a much lower --lr is needed"),
+        ),
     ),
     Metric(
         "Gradients/norm_before_clip_max",
@@ -124,6 +169,7 @@ METRICS: tuple[Metric, ...] = (
         "RL/value_mean",
         "Mean value estimate of the states of this rollout.",
         "Should approach the mean return.",
+        matters=True,
     ),
     Metric("RL/advantage_std", "Spread of the advantages before normalisation.", "0: no signal."),
     Metric(
@@ -141,6 +187,7 @@ METRICS: tuple[Metric, ...] = (
         "Environment steps per second of this rollout and its update.",
         "The speed of the run.",
         "higher",
+        matters=True,
     ),
     Metric(
         "Performance/calls_per_second",
@@ -173,6 +220,37 @@ METRICS: tuple[Metric, ...] = (
         "higher",
     ),
     Metric(
+        "Time/target",
+        "Seconds that calls to the target model took, added up over the slots (the calls that may "
+        "be under way at once). The metrics `Time/…` of an update are parts of one whole, the "
+        "seconds of all slots; the report draws them.",
+        "The largest part where all is well.",
+    ),
+    Metric(
+        "Time/mutation", "The same for calls to the mutator model.", "0 without a model's edit."
+    ),
+    Metric("Time/judge", "The same for calls to the judge.", "Only where one was asked."),
+    Metric(
+        "Time/embedding",
+        "Seconds of slots without a call while texts were embedded, estimated: as many slots are "
+        "taken to be free then as on average.",
+        "Above a tenth: a smaller --embedding-model, or more --num-processes to hide it.",
+        "lower",
+    ),
+    Metric(
+        "Time/learning",
+        "Seconds of slots without a call while the policy learned.",
+        "Above a tenth: fewer --ppo-epoch, or longer rollouts.",
+        "lower",
+    ),
+    Metric(
+        "Time/idle",
+        "Seconds of slots without a call for no such reason: at the end of a rollout, or as there "
+        "are too few environments.",
+        "Above a quarter: raise --num-processes, or lower --batch-size.",
+        "lower",
+    ),
+    Metric(
         "Performance/concurrency_limit",
         "Calls at once that the servers are given, found by --batch-size auto; for Ollama the sum "
         "over its models.",
@@ -188,7 +266,18 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "Performance/learner_percentage_training",
         "Percent of wall time spent in PPO updates.",
-        "Small here, since model calls take nearly all the time.",
+        "Small wherever models are asked over a network: their calls take nearly all the time.",
+        "higher",
+        matters=True,
+        thresholds=(
+            Threshold(
+                50,
+                "learner starved: it waits for model calls most of the time. More calls at once or "
+                "a faster server speed the run up; more --ppo-epoch would cost little time",
+                above=False,
+                on_average=True,
+            ),
+        ),
     ),
     Metric(
         "Performance/tokens_per_second",
@@ -212,12 +301,32 @@ METRICS: tuple[Metric, ...] = (
         "Calls of this rollout that failed after all retries.",
         "Not 0: see the first message of each kind on the terminal.",
         "lower",
+        matters=True,
+        counts=True,
+    ),
+    Metric(
+        "Failures/calls_{name}",
+        "Calls of this rollout that failed after all retries, by kind of failure: connection, "
+        "timeout, server_error, busy, not_found, bad_request, malformed, truncated, outage. A kind "
+        "is drawn from its first failure on.",
+        "timeout: raise --timeout or lower --batch-size; busy: lower --batch-size; not_found: the "
+        "model is gone from the server.",
+        "lower",
+    ),
+    Metric(
+        "Failures/rollouts_collected_again",
+        "How often this rollout was collected anew, since more than --max-failed-share of its "
+        "steps had failed. What was thrown away is in no other figure but the counts of calls.",
+        "Not 0: the server has just been in trouble.",
+        "lower",
     ),
     Metric(
         "Failures/masked_transitions",
         "Steps of this rollout that failed and were left out of training.",
         "More than a few percent: fix the server first.",
         "lower",
+        matters=True,
+        counts=True,
     ),
     Metric(
         "Failures/refused_rewrites",
@@ -225,6 +334,7 @@ METRICS: tuple[Metric, ...] = (
         "question, an example repeated, or too far from the question.",
         "Many: the mutator model is too small for these operators.",
         "lower",
+        counts=True,
     ),
 )
 
@@ -246,24 +356,47 @@ def markdown() -> str:
             group = prefix
             lines += [f"## {group}", "", "| metric | what it is | what to watch for | better |"]
             lines += ["| --- | --- | --- | --- |"]
-        lines.append(
-            f"| `{metric.tag}` | {metric.meaning} | {metric.watch_for} | {metric.better or '—'} |"
-        )
+        told = [metric.watch_for, *(_sentence(limit.in_words()) for limit in metric.thresholds)]
+        better = metric.better or "—"
+        lines.append(f"| `{metric.tag}` | {metric.meaning} | {' '.join(told)} | {better} |")
         following = METRICS.index(metric) + 1
         if following == len(METRICS) or not METRICS[following].tag.startswith(f"{group}/"):
             lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
 
-def known_tag(tag: str) -> bool:
-    """Whether a logged tag is one of those explained."""
+def metric_of(tag: str) -> Metric | None:
+    """What is known of a logged tag."""
     for metric in METRICS:
         prefix, found, suffix = metric.tag.partition("{name}")
         if found and tag.startswith(prefix) and tag.endswith(suffix) and len(tag) > len(prefix):
-            return True
+            return metric
         if tag == metric.tag:
-            return True
-    return False
+            return metric
+    return None
+
+
+def known_tag(tag: str) -> bool:
+    """Whether a logged tag is one of those explained."""
+    return metric_of(tag) is not None
+
+
+def better_of(tag: str) -> str:
+    """Which way is better: as defined, or for another program's tag what its name suggests.
+
+    >>> better_of("rollout/ep_rew_mean"), better_of("train/value_loss"), better_of("lr")
+    ('higher', 'lower', '')
+    """
+    if (metric := metric_of(tag)) is not None:
+        return metric.better
+    name = tag.lower()
+    if any(word in name for word in LOWER_IS_BETTER):
+        return "lower"
+    return "higher" if any(word in name for word in HIGHER_IS_BETTER) else ""
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
 
 
 if __name__ == "__main__":

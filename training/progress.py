@@ -9,8 +9,10 @@ from collections.abc import Sequence
 
 from tqdm import tqdm
 
+from command_line import printable
 from model_client.backend import BackendStatus
 from model_client.client import CallCounts
+from model_client.outages import Outage
 
 RECENT_EPISODES = 200
 RATE_WINDOW_S = 10.0
@@ -55,6 +57,16 @@ class Progress:
         self._bar.set_description_str(self._figures(counts, servers), refresh=False)
         self._bar.update()
 
+    def waiting(self, outage: Outage | None) -> None:
+        """Nothing has come for a moment: the bar says what is waited for, and for how long."""
+        if outage is not None and self.is_bar:
+            self._bar.set_description_str(printable(str(outage)))
+
+    def back(self, steps: int) -> None:
+        """Steps that do not count after all: their rollout is collected again."""
+        self._done -= steps
+        self._bar.update(-steps)
+
     def update_done(
         self, update: int, updates: int, counts: CallCounts, servers: Sequence[BackendStatus]
     ) -> None:
@@ -78,7 +90,7 @@ class Progress:
         reward = f"{sum(self._recent) / len(self._recent):+.3f}" if self._recent else "–"
         return (
             f"reward {reward} {self._rate(counts.model_calls):.1f} calls/s "
-            f"{self._in_flight(servers)} in flight {counts.failed_calls} failed"
+            f"{self._in_flight(servers)} in flight {told_failures(counts)}"
         )
 
     def _in_flight(self, servers: Sequence[BackendStatus]) -> str:
@@ -97,3 +109,14 @@ class Progress:
             self._calls.popleft()
         first_time, first_calls = self._calls[0]
         return (calls - first_calls) / max(now - first_time, 1e-9) if now > first_time else 0.0
+
+
+def told_failures(counts: CallCounts) -> str:
+    """How many calls failed, and of what, the most frequent first.
+
+    >>> from collections import Counter
+    >>> told_failures(CallCounts(failed_calls=3, failures_by_kind=Counter(timeout=2, busy=1)))
+    '3 failed (2 timeout, 1 busy)'
+    """
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.failures_by_kind.most_common())
+    return f"{counts.failed_calls} failed" + (f" ({kinds})" if kinds else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +75,11 @@ class RolloutLog:
     def masked(self) -> int:
         return sum(result.failed for result in self.steps.values())
 
+    def first_failure(self) -> str:
+        """Why a step failed, the first in the order of steps and environments; "" if none did."""
+        failed = (result for _, result in sorted(self.steps.items()) if result.failed)
+        return next((str(result.info["failure"]) for result in failed), "")
+
     def metrics(self) -> dict[str, float]:
         """What the steps themselves tell."""
         valid = [result for _, result in sorted(self.steps.items()) if not result.failed]
@@ -138,7 +143,6 @@ def performance_metrics(
         "Performance/learner_percentage_training": 100 * learn_s / (collect_s + learn_s),
         "Performance/tokens_per_second": (after.completion_tokens - before.completion_tokens)
         / collect_s,
-        "Failures/failed_calls": after.failed_calls - before.failed_calls,
     }
     if calls:
         metrics["Performance/mean_call_latency_s"] = latency_s / calls
@@ -147,6 +151,18 @@ def performance_metrics(
     if calls + hits:
         metrics["Performance/cache_hit_share"] = hits / (calls + hits)
     return metrics
+
+
+def failure_metrics(
+    before: CallCounts, after: CallCounts, *, kinds: Iterable[str], collected_again: int
+) -> dict[str, float]:
+    """What went wrong, by kind: those that the run has met so far."""
+    made = after.failures_by_kind - before.failures_by_kind
+    return {
+        "Failures/failed_calls": after.failed_calls - before.failed_calls,
+        "Failures/rollouts_collected_again": collected_again,
+        **{f"Failures/calls_{kind}": made[kind] for kind in kinds},
+    }
 
 
 def server_metrics(

@@ -6,20 +6,24 @@ import contextlib
 import fcntl
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from errors import UserError
+from training.files import PARTIAL, append, cut, remove_partial, size_of, sync, write_atomically
+from untrusted import DEEPEST, parse_json, read_text
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from training.checkpoints import CheckpointStore
+
 CONFIG = "config.json"
 SUMMARY = "summary.json"
 TRANSITIONS = "transitions.jsonl"
-CHECKPOINT = "checkpoint.pt"
+CHECKPOINTS = "checkpoints"
 TENSORBOARD = "tensorboard"
+FIRST_CHECKPOINT = "step-000000000000.safetensors"
 
 
 def default_run_dir() -> Path:
@@ -35,8 +39,10 @@ class RunDirectory:
         self._lock: int | None = None
 
     @property
-    def checkpoint(self) -> Path:
-        return self.path / CHECKPOINT
+    def checkpoints(self) -> CheckpointStore:
+        from training.checkpoints import CheckpointStore  # --help need not wait for torch
+
+        return CheckpointStore(self.path / CHECKPOINTS)
 
     @property
     def transitions(self) -> Path:
@@ -49,7 +55,7 @@ class RunDirectory:
     def check_new(self) -> None:
         """Refuses, before any work is done, a directory that a new run cannot be written to."""
         if self.path.is_dir():
-            if any(self.path.iterdir()):
+            if any(self.path.iterdir()) and not self._holds_only_a_beginning():
                 raise UserError(
                     f"{self.path} is not empty: go on with that run by --resume, "
                     "or choose another --run-dir"
@@ -67,22 +73,53 @@ class RunDirectory:
         """Refuses a directory that has no run to go on with."""
         if not (self.path / CONFIG).is_file():
             raise UserError(f"{self.path} holds no run (no {CONFIG}); check --run-dir")
-        if not self.checkpoint.is_file():
+        if not self.checkpoints.paths():
             raise UserError(
-                f"{self.path} has no checkpoint yet; start it again without --resume "
+                f"{self.path} has no checkpoint to go on from; start it again without --resume "
                 "in another --run-dir"
             )
 
     def create(self) -> None:
-        """Makes the directory, private to the user, and takes it for this process."""
+        """Makes the directory, private to the user, and takes it for this process.
+
+        It holds a run as soon as `CONFIG` is in it, which is therefore written last. What a process
+        that was killed before that has left is removed.
+        """
         try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.take()
+            self.check_new()
+            self.remove_beginning()
+            self.path.chmod(0o700)
         except OSError as error:
             raise UserError(
                 f"cannot create {self.path}: {error.strerror}; choose another --run-dir"
             ) from error
-        self.take()
-        self.check_new()
+
+    def remove_beginning(self) -> None:
+        """Removes what is left of a run that has not got as far as its `CONFIG`."""
+        if self._holds_only_a_beginning():
+            remove_partial(self.path)
+            remove_partial(self.path / CHECKPOINTS)
+            (self.path / CHECKPOINTS / FIRST_CHECKPOINT).unlink(missing_ok=True)
+            (self.path / SUMMARY).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                (self.path / CHECKPOINTS).rmdir()
+
+    def _holds_only_a_beginning(self) -> bool:
+        """Whether all that is there is what `create` and the writes before `CONFIG` leave.
+
+        Nothing else is ever taken for it: it may be removed.
+        """
+        expected = {SUMMARY, CHECKPOINTS}
+        inside = self.path / CHECKPOINTS
+        within = os.listdir(inside) if inside.is_dir() and not inside.is_symlink() else []
+        return all(
+            name in expected or _is_partial(name, (SUMMARY, CONFIG))
+            for name in os.listdir(self.path)
+        ) and all(
+            name == FIRST_CHECKPOINT or _is_partial(name, (FIRST_CHECKPOINT,)) for name in within
+        )
 
     def take(self) -> None:
         """Takes the directory for this process, until it ends: two writers would mix their runs."""
@@ -101,67 +138,45 @@ class RunDirectory:
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """Writes a JSON file whole or not at all."""
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        self._write_atomically(name, lambda file: file.write(text.encode("utf-8")))
+        write_atomically(self.path / name, lambda file: file.write(text.encode("utf-8")))
 
     def read_json(self, name: str) -> dict[str, Any]:
+        text = read_text(self.path / name, "the file")
         try:
-            data = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UserError(f"cannot read {self.path / name}: {error.strerror}") from error
+            data = parse_json(text, deepest=DEEPEST)
         except ValueError as error:
             raise UserError(f"{self.path / name} is damaged: {error}") from error
         if not isinstance(data, dict):
             raise UserError(f"{self.path / name} is damaged: not an object")
         return data
 
-    def save_checkpoint(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
-        """Writes a checkpoint whole or not at all; everything but tensors goes in as JSON."""
-        import torch
+    def append_transitions(self, lines: Iterable[dict[str, Any]], *, at: int) -> int:
+        """Puts one JSON line for each after the first `at` bytes of the log.
 
-        content = {"format": FORMAT, "state": json.dumps(state), **tensors}
-        self._write_atomically(CHECKPOINT, lambda file: torch.save(content, file))
-
-    def load_checkpoint(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The tensors and the state of the last checkpoint; no pickled code is run."""
-        import torch
-
-        try:
-            content = torch.load(self.checkpoint, weights_only=True)
-            found, state = content["format"], json.loads(content["state"])
-        except FileNotFoundError as error:
-            raise UserError(f"{self.path} holds no checkpoint; is it the run you mean?") from error
-        except Exception as error:  # torch raises half a dozen kinds for a damaged file
-            raise UserError(
-                f"{self.checkpoint} is damaged or of another kind ({type(error).__name__})"
-            ) from error
-        if found != FORMAT:
-            raise UserError(
-                f"{self.checkpoint} has format {found}, this version reads format {FORMAT}"
-            )
-        return content, state
-
-    def append_transitions(self, lines: Iterable[dict[str, Any]]) -> int:
-        """Appends one JSON line for each, in one write; returns the size of the file after it."""
+        Returns the size of the file after it.
+        """
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        with self.transitions.open("ab") as file:
-            file.write(text.encode("utf-8", "replace"))
-            file.flush()
-            return file.tell()
+        return append(self.transitions, text.encode("utf-8", "replace"), at=at)
 
-    def cut_transitions(self, size: int) -> None:
-        """Drops what was written after the checkpoint that the run goes on from."""
-        with self.transitions.open("ab") as file:
-            file.truncate(size)
+    def lost_transitions(self, size: int) -> str:
+        """Why a run that has logged `size` bytes cannot go on, or ""."""
+        if (found := size_of(self.transitions)) < size:
+            return f"goes with {size} bytes of {TRANSITIONS}, which has {found}"
+        return ""
 
-    def _write_atomically(self, name: str, write: Any) -> None:
-        handle, temporary = tempfile.mkstemp(dir=self.path, prefix=f".{name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.path / name)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+    def cut_back(self, transitions_bytes: int, curves: dict[str, int]) -> None:
+        """Drops all that was written after the checkpoint that the run goes on from."""
+        from training.curves import cut_curves
+
+        remove_partial(self.path)
+        cut(self.transitions, transitions_bytes)
+        cut_curves(self.tensorboard, curves)
+
+    def sync_logs(self, curves: Iterable[str]) -> None:
+        """Has the logs reach the disk before a checkpoint that counts on them."""
+        for path in (self.transitions, *(self.tensorboard / name for name in curves)):
+            sync(path)
+
+
+def _is_partial(name: str, whole: tuple[str, ...]) -> bool:
+    return name.endswith(PARTIAL) and any(name.startswith(f".{kind}.") for kind in whole)

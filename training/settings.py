@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from command_line import OneLineParser
 from errors import UserError
+from model_client.keys import check_servers_of_file
 from training.flags import (
     AUTO,
     LARGEST_WEIGHT,
@@ -23,6 +23,7 @@ from training.flags import (
     weight,
     whole_number,
 )
+from untrusted import DEEPEST, parse_json, read_text
 
 MAX_SECONDS = 7 * 24 * 3600
 NOT_REPEATED = {"run_dir", "resume", "config"}
@@ -90,6 +91,13 @@ class Settings:
     )
     retries: int = flag(
         2, SERVER, "further attempts of a call that failed", at_least=0, at_most=100
+    )
+    max_outage: float = flag(
+        600.0,
+        SERVER,
+        "seconds to wait for servers of which none answers; then the run is saved and ends",
+        at_least=0,
+        at_most=MAX_SECONDS,
     )
     num_ctx: int = flag(
         2048,
@@ -189,6 +197,13 @@ class Settings:
         at_most=1024,
     )
     use_batching: bool = flag(True, ROLLOUT, "make up to --batch-size calls at once")
+    max_failed_share: float = flag(
+        0.5,
+        ROLLOUT,
+        "a rollout of which more than this share failed is collected again, not trained on",
+        above=0,
+        at_most=1,
+    )
     group_by_model: bool = flag(
         False,
         ROLLOUT,
@@ -251,6 +266,7 @@ class Settings:
     resume: bool = flag(False, RUN, "go on from the last checkpoint of --run-dir")
     save_interval: int = flag(1, RUN, "updates between checkpoints", at_least=1)
     log_interval: int = flag(1, RUN, "updates between log entries", at_least=1)
+    use_report: bool = flag(True, RUN, "end with report.html in --run-dir")
 
     @property
     def max_workers(self) -> int | None:
@@ -292,12 +308,25 @@ def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) 
         if given.get("config"):
             raise UserError("--resume takes its settings from the run: leave out --config")
         given["config"] = str(Path(given["run_dir"]) / "config.json")
+        if not Path(given["config"]).exists():
+            raise UserError(
+                f"{given['run_dir']} holds no run to go on with (no config.json).\n"
+                "Check --run-dir; a run that was stopped as it began is started without --resume"
+            )
     if given.get("config"):
         values.update(_read_config(Path(given["config"])))
+    of_file = {name: value for name, value in values.items() if name not in given}
     values.update(given)
     settings = Settings(**parsed_fields(values))
     check(settings)
+    check_servers_of_file(servers_in(parsed_fields(of_file)), given.get("config"))
     return settings
+
+
+def servers_in(values: dict[str, Any]) -> list[str]:
+    """The servers that some settings name."""
+    names = ("server", "mutator_server", "target_server", "judge_server")
+    return [server for name in names for server in values.get(name) or []]
 
 
 def read_settings(path: Path) -> Settings:
@@ -324,6 +353,16 @@ def may_ask_judge(settings: Settings) -> bool:
 
 def hints(settings: Settings) -> list[str]:
     """One line for each setting that works but is not what one would want."""
+    return [*_unused_judge(settings), *_too_few_or_many(settings)]
+
+
+def _unused_judge(settings: Settings) -> list[str]:
+    if may_ask_judge(settings) or not (settings.judge_model or settings.judge_server):
+        return []
+    return [f"hint: --objective {settings.objective} asks no judge: the one named is not used"]
+
+
+def _too_few_or_many(settings: Settings) -> list[str]:
     batch, envs = settings.max_workers, settings.num_processes
     if batch is None or batch == 1:
         return []
@@ -374,11 +413,9 @@ def _check_weights(settings: Settings) -> None:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read the config file {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not a JSON file: {error}") from error
+        data = parse_json(read_text(path, "the config file"), deepest=DEEPEST)
+    except ValueError as error:
+        raise UserError(f"{path} is not a JSON file: {str(error)[:200]}") from error
     if isinstance(data, dict) and isinstance(data.get("settings"), dict):
         data = data["settings"]
     if not isinstance(data, dict):
@@ -387,5 +424,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     data = {key.replace("-", "_"): value for key, value in data.items()}
     unknown = sorted(set(data) - known)
     if unknown:
-        raise UserError(f"{path}: unknown setting '{unknown[0]}'; --help lists those there are")
+        raise UserError(
+            f"{path}: unknown setting '{unknown[0][:200]}'; --help lists those there are"
+        )
     return {key: value for key, value in data.items() if key not in NOT_REPEATED}

@@ -136,6 +136,7 @@ def model_options(settings: Settings) -> dict[str, Any]:
         "timeout_s": settings.timeout,
         "load_timeout_s": settings.load_timeout,
         "retries": settings.retries,
+        "max_outage_s": settings.max_outage,
         "num_ctx": settings.num_ctx,
         "max_tokens_mutation": settings.max_tokens_mutation,
         "max_tokens_answer": settings.max_tokens_answer,

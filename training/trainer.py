@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from math import ceil
 from typing import Any
 
@@ -19,9 +18,14 @@ from model_client.flows import FlowRunner
 from model_client.session import Models
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, collect_rollout
 from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
+from training.checkpoints import Checkpoint
+from training.counts import RunCounts, mean_or_none
+from training.curves import CurveWriter
 from training.progress import Progress
+from training.repeats import Repeats
 from training.rollout_log import (
     RolloutLog,
+    failure_metrics,
     learning_metrics,
     performance_metrics,
     server_metrics,
@@ -29,29 +33,8 @@ from training.rollout_log import (
 from training.run_directory import SUMMARY, RunDirectory
 from training.settings import Settings
 from training.setup import Task
-
-COUNTED = ("model_calls", "failed_calls", "cache_hits", "attempts")
-
-
-@dataclass
-class RunCounts:
-    """What the run added up to so far, interruptions included."""
-
-    update: int = 0
-    env_steps: int = 0
-    trained_transitions: int = 0
-    masked_transitions: int = 0
-    wall_time_s: float = 0.0
-    collect_s: float = 0.0
-    learn_s: float = 0.0
-    calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
-    transitions_bytes: int = 0
-    returns_first: list[float] = field(default_factory=list)
-    """Mean returns of the first tenth of the updates."""
-    returns_last: list[float] = field(default_factory=list)
-    heldout_gain: float | None = None
-    heldout_update: int = 0
-    """The update after which that was measured."""
+from training.time_spent import time_metrics
+from training.trainer_state import Learner, copied, misfit_told, read_counts, read_sizes
 
 
 class Trainer:
@@ -80,10 +63,11 @@ class Trainer:
             )
             for index in range(settings.num_processes)
         ]
-        # All that is known beforehand is embedded together, in batches that do not depend on time.
         references = [question.reference for question in task.train if question.reference]
         models.encoder.keep([question.question for question in task.train] + references)
         self.envs = BatchedQueryMutationEnv(envs, settings.max_workers)
+        # Its matrices are small: to split them between threads costs more than it saves, and bits.
+        torch.set_num_threads(1)
         torch.manual_seed(settings.seed)
         self.policy = ActorCritic(
             self.envs.observation_size, self.envs.num_actions, settings.hidden_size
@@ -95,10 +79,14 @@ class Trainer:
             for index in range(settings.num_processes)
         ]
         self.shuffle = np.random.default_rng([settings.seed, 2])
+        self.learner = Learner(self.algorithm, self.envs, self.generators, self.shuffle)
+        self.learner.seed_globals(settings.seed)
         self.counts = RunCounts()
         self.heldout = sample_questions(task.heldout, settings.eval_sample)
-        self._calls_before_resume = dict(self.counts.calls)
-        self._saved: tuple[dict[str, Any], dict[str, Any]] | None = None
+        self._before_resume = RunCounts()
+        self._curve_sizes: dict[str, int] = {}
+        self._saved: Checkpoint | None = None
+        self._on_disk: Checkpoint | None = None
 
     @property
     def updates(self) -> int:
@@ -116,24 +104,24 @@ class Trainer:
 
         Returns the summary.
         """
-        from torch.utils.tensorboard import SummaryWriter
-
-        writer = SummaryWriter(
-            str(self.run.tensorboard), purge_step=self.counts.env_steps + 1, flush_secs=10
+        writer = CurveWriter(
+            self.run.tensorboard, self._curve_sizes, first_step=self.counts.env_steps + 1
         )
         progress = Progress(
             self.settings.num_env_steps,
             self.counts.env_steps,
             max_workers=self.settings.max_workers,
         )
+        client = self.models.client
+        client.on_wait = lambda: progress.waiting(client.outage())
         try:
             self._draw_heldout(writer)  # a point that an interruption has left out
             while self.counts.env_steps < self.settings.num_env_steps:
                 self._one_update(writer, progress)
                 self._draw_heldout(writer)
         finally:
+            client.on_wait = None
             progress.close()
-            writer.close()
         self.save()
         if self.models.client.cache is not None:
             self.models.client.wait_for_ahead()  # a repeated run then finds all that it asks for
@@ -141,84 +129,65 @@ class Trainer:
 
     def save(self) -> None:
         """Writes the state after the last whole update, whatever has happened since."""
-        if self._saved is not None:
-            self.run.save_checkpoint(*self._saved)
-            self.run.write_json(SUMMARY, self.summary())
+        saved = self._saved
+        if saved is None:
+            return
+        if saved is not self._on_disk:
+            self.run.sync_logs(list(saved.state["curves"])[-1:])
+            self.run.checkpoints.save(saved.state["counts"]["env_steps"], saved)
+            self._on_disk = saved
+        self.run.write_json(SUMMARY, self.summary())
 
     def restore(self) -> None:
-        """Takes up the last checkpoint of the run directory."""
-        tensors, state = self.run.load_checkpoint()
-        self.policy.load_state_dict(tensors["policy"])
-        self.algorithm.optimizer.load_state_dict(tensors["optimizer"])
-        for generator, saved in zip(self.generators, state["generators"], strict=True):
-            generator.bit_generator.state = saved
-        self.shuffle.bit_generator.state = state["shuffle"]
-        self.counts = RunCounts(**state["counts"])
-        self._calls_before_resume = dict(self.counts.calls)
-        self.envs.set_state(state["envs"])
-        self.run.cut_transitions(self.counts.transitions_bytes)
-        self._remember()
+        """Takes up the last usable checkpoint of the run directory; what came later is dropped."""
+        store = self.run.checkpoints
+        checkpoint = store.newest(
+            tensor_bytes=self.learner.tensor_bytes, why_not=self._why_not_resumable
+        )
+        self.counts = read_counts(RunCounts, checkpoint.state["counts"])
+        self.learner.take_up(checkpoint, self.run.path)
+        self._before_resume = RunCounts(**copied(checkpoint.state["counts"]))
+        self._curve_sizes = checkpoint.state["curves"]
+        store.tidy(self.counts.env_steps)
+        self.run.cut_back(self.counts.transitions_bytes, self._curve_sizes)
+        self._saved = self._on_disk = checkpoint
+
+    def _why_not_resumable(self, checkpoint: Checkpoint) -> str:
+        """Why the run cannot go on from a whole checkpoint, or ""."""
+        with misfit_told(self.run.path):
+            counts = read_counts(RunCounts, checkpoint.state["counts"])
+            read_sizes(checkpoint.state["curves"])
+        return self.run.lost_transitions(counts.transitions_bytes)
 
     def summary(self) -> dict[str, Any]:
         """What summary.json holds: the counts of the last whole update, as in the checkpoint."""
         assert self._saved is not None
-        counts = RunCounts(**self._saved[1]["counts"])
-        return {
-            "env_steps": counts.env_steps,
-            "updates": counts.update,
-            **counts.calls,
-            "trained_transitions": counts.trained_transitions,
-            "masked_transitions": counts.masked_transitions,
-            "wall_time_s": round(counts.wall_time_s, 3),
-            "collect_s": round(counts.collect_s, 3),
-            "learn_s": round(counts.learn_s, 3),
-            "mean_return_first": _mean_or_none(counts.returns_first),
-            "mean_return_last": _mean_or_none(counts.returns_last),
-            "heldout_gain": counts.heldout_gain,
-        }
+        return RunCounts(**self._saved.state["counts"]).summary()
 
-    def _one_update(self, writer: Any, progress: Progress) -> None:
+    def _one_update(self, writer: CurveWriter, progress: Progress) -> None:
         settings, counts = self.settings, self.counts
         started = time.monotonic()
         calls_before = self.models.client.counts()
         servers_before = self.models.client.servers()
+        embedded_before = self.models.encoder.seconds
         left = settings.num_env_steps - counts.env_steps
-        num_steps = min(settings.num_steps, ceil(left / settings.num_processes))
         if settings.use_linear_lr_decay:
             self.algorithm.decay_lr(left / settings.num_env_steps)
-        storage = RolloutStorage(
-            num_steps, settings.num_processes, self.envs.observation_size, self.envs.num_actions
-        )
-        log = RolloutLog(counts.update + 1, counts.env_steps // settings.num_processes)
-
-        def on_step(step: int, env: int, result: EnvStep) -> None:
-            log.add(step, env, result)
-            if result.failed and (reason := self.models.client.why_gone()):
-                raise ServerUnavailableError(reason)
-            client = self.models.client
-            progress.step(result.episode_return, client.counts(), client.servers())
-
-        collect_rollout(
-            self.envs,
-            self.policy,
-            storage,
-            self.generators,
-            gamma=settings.gamma,
-            gae_lambda=settings.gae_lambda,
-            more_to_come=left > num_steps * settings.num_processes,
-            on_step=on_step,
-        )
+        storage, log, collected_again = self._collect_usable(left, progress)
         collected, calls_collected = time.monotonic(), self.models.client.counts()
         stats = self.algorithm.update(storage, self.shuffle)
-        learned = time.monotonic()
+        learned, calls_learned = time.monotonic(), self.models.client.counts()
 
         counts.update += 1
         counts.env_steps += len(log.steps)
         counts.trained_transitions += stats.trained_rows
         counts.masked_transitions += log.masked()
-        counts.calls = self._calls_so_far()
-        self._note_returns(log.returns())
-        counts.transitions_bytes = self.run.append_transitions(log.transitions())
+        counts.count_calls(self.models.client.counts(), self._before_resume)
+        if returns := log.returns():
+            counts.note_return(float(np.mean(returns)), self.updates)
+        counts.transitions_bytes = self.run.append_transitions(
+            log.transitions(), at=counts.transitions_bytes
+        )
         if counts.update % settings.log_interval == 0 or counts.env_steps >= settings.num_env_steps:
             metrics = log.metrics()
             metrics |= learning_metrics(
@@ -231,23 +200,95 @@ class Trainer:
                 collect_s=collected - started,
                 learn_s=learned - collected,
             )
+            metrics |= time_metrics(
+                calls_before,
+                calls_collected,
+                calls_learned,
+                slots=self._slots(),
+                collect_s=collected - started,
+                embed_s=self.models.encoder.seconds - embedded_before,
+                learn_s=learned - collected,
+            )
+            metrics |= failure_metrics(
+                calls_before,
+                calls_collected,
+                kinds=counts.failures_by_kind,
+                collected_again=collected_again,
+            )
             metrics |= server_metrics(
                 servers_before,
                 self.models.client.servers(),
                 found_out=settings.max_workers is None,
             )
-            for tag, value in metrics.items():
+            for tag, value in sorted(metrics.items()):
                 writer.add_scalar(tag, value, counts.env_steps)
             client = self.models.client
             progress.update_done(counts.update, self.updates, client.counts(), client.servers())
         counts.wall_time_s += time.monotonic() - started
         counts.collect_s += collected - started
         counts.learn_s += learned - collected
-        self._remember()
+        self._remember(writer)
         if counts.update % settings.save_interval == 0:
             self.save()
 
-    def _draw_heldout(self, writer: Any) -> None:
+    def _slots(self) -> int:
+        """Calls that may be under way at once."""
+        servers = self.models.client.servers()
+        if self.settings.max_workers is not None:
+            return self.settings.max_workers * len(servers)
+        return sum(server.limit or 0 for server in servers)
+
+    def _collect_usable(
+        self, left: int, progress: Progress
+    ) -> tuple[RolloutStorage, RolloutLog, int]:
+        """A rollout of which enough has not failed, and how often it took another attempt."""
+        repeats = Repeats(self.settings.max_failed_share, self.settings.max_outage)
+        while True:
+            before = self.models.client.counts()
+            storage, log = self._collect(left, progress)
+            failures = self.models.client.counts().failures_by_kind - before.failures_by_kind
+            if not repeats.needs_another(log, failures):
+                return storage, log, repeats.count
+            self._go_back()
+            progress.back(len(log.steps))
+            repeats.pause()
+
+    def _go_back(self) -> None:
+        """Takes environments and generators to where they were before this rollout."""
+        assert self._saved is not None
+        self.learner.go_back(self._saved)
+        self.counts.rollouts_collected_again += 1
+        self._saved.state["counts"]["rollouts_collected_again"] += 1
+        self._on_disk = None
+
+    def _collect(self, left: int, progress: Progress) -> tuple[RolloutStorage, RolloutLog]:
+        """The next rollout, of which `left` steps are still asked for."""
+        settings, client = self.settings, self.models.client
+        num_steps = min(settings.num_steps, ceil(left / settings.num_processes))
+        storage = RolloutStorage(
+            num_steps, settings.num_processes, self.envs.observation_size, self.envs.num_actions
+        )
+        log = RolloutLog(self.counts.update + 1, self.counts.env_steps // settings.num_processes)
+
+        def on_step(step: int, env: int, result: EnvStep) -> None:
+            log.add(step, env, result)
+            if result.failed and (reason := client.why_gone()):
+                raise ServerUnavailableError(reason)
+            progress.step(result.episode_return, client.counts(), client.servers())
+
+        collect_rollout(
+            self.envs,
+            self.policy,
+            storage,
+            self.generators,
+            gamma=settings.gamma,
+            gae_lambda=settings.gae_lambda,
+            more_to_come=left > num_steps * settings.num_processes,
+            on_step=on_step,
+        )
+        return storage, log
+
+    def _draw_heldout(self, writer: CurveWriter) -> None:
         """The point of the held-out curve at this update, where one is due and not yet drawn."""
         settings, counts = self.settings, self.counts
         last = counts.env_steps >= settings.num_env_steps
@@ -259,13 +300,9 @@ class Trainer:
         if counts.heldout_gain is not None:
             writer.add_scalar("Reward/heldout", counts.heldout_gain, counts.env_steps)
         counts.heldout_update = counts.update
-        counts.calls = self._calls_so_far()
+        counts.count_calls(self.models.client.counts(), self._before_resume)
         counts.wall_time_s += time.monotonic() - started
-        self._remember()
-
-    def _calls_so_far(self) -> dict[str, int]:
-        made = self.models.client.counts()
-        return {name: self._calls_before_resume[name] + getattr(made, name) for name in COUNTED}
+        self._remember(writer)
 
     def _heldout_gain(self) -> float | None:
         """How much better the policy, as it stands, has a fixed sample of questions answered."""
@@ -283,46 +320,15 @@ class Trainer:
         known = [gain for gain in gains if gain is not None]
         if len(known) < len(gains) and (reason := models.client.why_gone()):
             raise ServerUnavailableError(reason)
-        return _mean_or_none(known)
+        return mean_or_none(known)
 
-    def _remember(self) -> None:
+    def _remember(self, writer: CurveWriter | None = None) -> None:
         """Keeps what a checkpoint needs: an interruption in mid-rollout saves this state."""
-        tensors = {
-            "policy": {name: value.clone() for name, value in self.policy.state_dict().items()},
-            "optimizer": _copied(self.algorithm.optimizer.state_dict()),
-        }
-        state = {
-            "generators": [generator.bit_generator.state for generator in self.generators],
-            "shuffle": self.shuffle.bit_generator.state,
-            "envs": self.envs.get_state(),
-            "counts": _copied(vars(self.counts)),
-        }
-        self._saved = (tensors, state)
-
-    def _note_returns(self, returns: list[float]) -> None:
-        if not returns:
-            return
-        window = max(1, self.updates // 10)
-        mean = float(np.mean(returns))
-        if self.counts.update <= window:
-            self.counts.returns_first.append(mean)
-        self.counts.returns_last = list(deque([*self.counts.returns_last, mean], maxlen=window))
+        if writer is not None:
+            self._curve_sizes = writer.flush()
+        self._saved = self.learner.checkpoint(vars(self.counts), self._curve_sizes)
 
 
 def ppo_settings(settings: Settings) -> PPOSettings:
     """The algorithm's share of the settings."""
     return PPOSettings(**{item.name: getattr(settings, item.name) for item in fields(PPOSettings)})
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value
-
-
-def _mean_or_none(values: list[float]) -> float | None:
-    return float(np.mean(values)) if values else None

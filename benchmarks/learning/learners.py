@@ -91,11 +91,12 @@ def ours(task: Task, seed: int, budgets: Sequence[int]) -> Values:
         steps += envs * settings.num_steps
         algorithm.update(storage, shuffle)
         if steps in budgets:
-            values[steps] = _greedy_value(task, policy)
+            values[steps] = greedy_value(task, policy)
     return values
 
 
-def _greedy_value(task: Task, policy: ActorCritic) -> float:
+def greedy_value(task: Task, policy: ActorCritic) -> float:
+    """What the policy's most probable actions are worth on the held-out contexts."""
     rows = task.observations[task.heldout]
     log_probs, _ = policy.predict(rows, np.ones((len(rows), task.num_actions), bool))
     return task.value(log_probs.argmax(1))

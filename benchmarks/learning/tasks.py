@@ -90,7 +90,7 @@ def observe(questions: Sequence[Question], encoder: Encoder | None = None) -> Ob
     encoder = encoder or load_encoder(PACKAGED_MODEL)
     view = EpisodeView(len(load_operators()), 1)
     states = [_opening(question) for question in questions]
-    encoder.keep([text for state in states for text in (state.original, state.answer)])
+    encoder.encode_each([text for state in states for text in (state.original, state.answer)])
     traits = np.array([_traits(state) for state in states])
     return Observed(observations_of(states, view, encoder), traits)
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from model_client.calls import Call, CallFailedError, Reply
 from model_client.http import HttpServer
+
+MOST_TOKENS = 1e12
+LARGEST_ENTRY = 1e18
+"""Of an embedding: its square is still a float32."""
+LONGEST_TOKEN = 256
+"""Characters: the longest that vocabularies hold are runs of spaces, half as long."""
 
 
 class Dialect(Protocol):
@@ -52,9 +59,43 @@ def listed(value: Any, key: str) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict) and isinstance(item.get(key), str)]
 
 
+def text_of(value: Any) -> str:
+    """The text in a field, "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def number(value: Any, most: float) -> float:
+    """A number from 0 to `most`, 0 for anything else."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value <= most else 0.0
+
+
 def count(value: Any) -> int:
     """A number of tokens, 0 where the server tells none."""
-    return int(value) if isinstance(value, int | float) and 0 <= value < 1e12 else 0
+    return int(number(value, MOST_TOKENS))
+
+
+def vectors(rows: Any) -> list[list[float]]:
+    """Rows of finite numbers, all of one length; raises `CallFailedError` for anything else."""
+    if not isinstance(rows, list) or not all(isinstance(row, list) and row for row in rows):
+        raise malformed("embeddings")
+    if len({len(row) for row in rows}) > 1:
+        raise malformed("embeddings of one length")
+    for row in rows:
+        if not all(type(value) in (int, float) and abs(value) <= LARGEST_ENTRY for value in row):
+            raise malformed("embeddings that are numbers")
+    return [[float(value) for value in row] for row in rows]
+
+
+def bounded(reply: Reply, max_tokens: int) -> Reply:
+    """The reply as text that may go on: no longer than its tokens can be, no half characters.
+
+    >>> bounded(Reply("a" * 1000), max_tokens=2).cut
+    True
+    """
+    longest = LONGEST_TOKEN * max_tokens
+    text = reply.text[:longest].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return replace(reply, text=text, cut=reply.cut or len(reply.text) > longest)
 
 
 def malformed(what: str) -> CallFailedError:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from model_client.calls import Call, CallFailedError, Reply
-from model_client.dialects.base import count, listed, malformed
+from model_client.dialects.base import count, listed, malformed, number, text_of, vectors
 from model_client.http import HttpServer
 
 NANOSECONDS = 1e9
+MOST_SECONDS = 7 * 24 * 3600.0
+"""No call lasts longer: what tells of more is no duration."""
 
 
 class OllamaDialect:
@@ -23,7 +25,7 @@ class OllamaDialect:
 
     def list_models(self, http: HttpServer) -> dict[str, str]:
         models = listed(http.get("/api/tags").get("models"), "name")
-        return {model["name"]: str(model.get("digest", "")) for model in models}
+        return {model["name"]: text_of(model.get("digest")) for model in models}
 
     def count_slots(self, http: HttpServer) -> int | None:
         return None  # nothing in its API tells OLLAMA_NUM_PARALLEL
@@ -54,7 +56,7 @@ class OllamaDialect:
         message = body.get("message")
         if not isinstance(message, dict) or not isinstance(message.get("content"), str):
             raise malformed("message.content")
-        if not body.get("done", False):
+        if body.get("done") is not True:
             # The repeat guard ends a generation with 200 and `done: false`.
             raise CallFailedError("truncated", "the server gave up in mid-answer", retryable=False)
         total, load, prompt_eval, eval_ = (
@@ -78,10 +80,7 @@ class OllamaDialect:
         return "/api/embed", {"model": model, "input": list(texts), "options": options}
 
     def read_embeddings(self, body: dict[str, Any]) -> list[list[float]]:
-        embeddings = body.get("embeddings")
-        if not isinstance(embeddings, list):
-            raise malformed("embeddings")
-        return embeddings
+        return vectors(body.get("embeddings"))
 
     def missing_model_hint(self, model: str) -> str:
         return f"get it with: ollama pull {model}"
@@ -97,5 +96,4 @@ def with_tag(name: str) -> str:
 
 
 def _seconds(body: dict[str, Any], key: str) -> float:
-    value = body.get(key)
-    return float(value) / NANOSECONDS if isinstance(value, int | float) else 0.0
+    return number(body.get(key), MOST_SECONDS * NANOSECONDS) / NANOSECONDS

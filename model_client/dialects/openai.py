@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from model_client.calls import Call, CallFailedError, Reply
-from model_client.dialects.base import count, listed, malformed
+from model_client.dialects.base import count, listed, malformed, number, text_of, vectors
 from model_client.http import HttpServer
+
+MOST_SLOTS = 10_000
+"""A server that tells of more tells nothing."""
 
 
 class OpenAIDialect:
@@ -24,10 +27,10 @@ class OpenAIDialect:
 
     def count_slots(self, http: HttpServer) -> int | None:
         try:
-            slots = count(http.get("/props").get("total_slots"))  # llama.cpp's own page
+            told = http.get("/props").get("total_slots")  # llama.cpp's own page
         except CallFailedError:
             return None
-        return slots or None
+        return int(number(told, MOST_SLOTS)) or None
 
     def same_model(self, wanted: str, offered: str) -> bool:
         return wanted == offered
@@ -51,10 +54,15 @@ class OpenAIDialect:
         message = choices[0].get("message")
         if not isinstance(message, dict):
             raise malformed("message")
+        content = message.get("content")
+        if content is not None and not isinstance(content, str):
+            raise malformed("message.content")
+        if choices[0].get("finish_reason", "stop") is None:
+            raise CallFailedError("truncated", "the server gave up in mid-answer", retryable=False)
         usage = body.get("usage")
         usage = usage if isinstance(usage, dict) else {}
         return Reply(
-            text=str(message.get("content") or ""),
+            text=text_of(content),
             cut=choices[0].get("finish_reason") == "length",
             prompt_tokens=count(usage.get("prompt_tokens")),
             completion_tokens=count(usage.get("completion_tokens")),
@@ -69,7 +77,8 @@ class OpenAIDialect:
         data = body.get("data")
         if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
             raise malformed("data")
-        return [row["embedding"] for row in sorted(data, key=lambda row: row.get("index", 0))]
+        ordered = sorted(data, key=lambda row: number(row.get("index"), len(data)))
+        return vectors([row.get("embedding") for row in ordered])
 
     def missing_model_hint(self, model: str) -> str:
         return "start the server with that one"

@@ -10,8 +10,10 @@ from typing import Any
 
 from command_line import printable
 from errors import UserError
+from untrusted import DEEPEST, check_rows, parse_json, read_text
 
 LABELS = ("refusal", "answer")
+LONGEST_TEXT = 100_000
 
 
 def read_labelled(files: Sequence[Path]) -> list[dict[str, Any]]:
@@ -20,13 +22,9 @@ def read_labelled(files: Sequence[Path]) -> list[dict[str, Any]]:
         raise UserError("there are no files of labelled answers; name some")
     rows = []
     for file in files:
-        try:
-            lines = file.read_text(encoding="utf-8-sig").split("\n")
-        except OSError as error:
-            raise UserError(f"cannot read {file}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise UserError(f"{file} is not UTF-8 text; save it as UTF-8") from error
-        for number, line in enumerate(lines, 1):
+        text = read_text(file, "the labelled answers")
+        check_rows(text, "the file of labelled answers", file)
+        for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 rows.append({**_row(line, f"{file}, line {number}"), "hand": file.stem})
     if not rows:
@@ -36,9 +34,10 @@ def read_labelled(files: Sequence[Path]) -> list[dict[str, Any]]:
 
 def _row(line: str, place: str) -> dict[str, str]:
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{place}: not valid JSON") from error
+        row = parse_json(line, deepest=DEEPEST)
+    except ValueError as error:
+        why = "not valid JSON" if isinstance(error, json.JSONDecodeError) else error
+        raise UserError(f"{place}: {why}") from error
     if not isinstance(row, dict) or "answer" not in row or row.get("label") not in LABELS:
         raise UserError(f"{place}: needs answer and label (refusal or answer)")
     texts = {name: row.get(name) for name in ("question", "answer", "kind")}
@@ -50,6 +49,8 @@ def _text(value: Any, name: str, place: str) -> str:
         return ""
     if not isinstance(value, str) or any(0xD800 <= ord(letter) <= 0xDFFF for letter in value):
         raise UserError(f"{place}: '{name}' is not text")
+    if len(value) > LONGEST_TEXT:
+        raise UserError(f"{place}: '{name}' is longer than {LONGEST_TEXT} characters")
     return value
 
 

@@ -13,6 +13,8 @@ from servers.simulated.answers import embed, tokenise
 from servers.simulated.calls import DEFAULT_NUM_CTX, ApiError, Call, expect, parse_keep_alive
 from servers.simulated.dialects import OllamaDialect, OpenAIDialect, json_bytes
 from servers.simulated.faults import (
+    BODIES,
+    ELSEWHERE,
     ERRORS,
     HTML_PAGE,
     IN_THE_ANSWER,
@@ -171,10 +173,13 @@ class Api:
             if fault.kind == "rate_limited":
                 headers["Retry-After"] = f"{fault.retry_after_s:g}"
             raise ApiError(ERRORS[fault.kind][0], fault.error_text(exchange.model), headers)
-        if fault is not None and fault.kind == "empty":
-            return Response(b"")
+        if fault is not None and fault.kind in BODIES:
+            return Response(BODIES[fault.kind])
         if fault is not None and fault.kind == "html":
             return Response(HTML_PAGE, 502, "text/html")
+        if fault is not None and fault.kind == "redirect":
+            location = ELSEWHERE.rstrip("/") + request.path
+            return Response(b"", 307, "text/html", {"Location": location})
         if route is None:
             return self._unrouted(request)
         if request.method != route.method and (request.method, route.method) != ("HEAD", "GET"):

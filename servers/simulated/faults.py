@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from servers.simulated.answers import stable_uniform
+from servers.simulated.answers import stable_hash, stable_uniform
 from servers.simulated.http import Connection, Request, Response, head
 
 BUSY_TEXT = "server busy, please try again.  maximum pending requests exceeded"
@@ -34,16 +34,41 @@ ERRORS: dict[str, tuple[int, str]] = {
     "process_terminated": (500, "llama runner process has terminated: signal: killed"),
     "runner_crash": (500, RUNNER_STOPPED_TEXT),
     "rate_limited": (429, "too many requests"),
+    "closed_request": (499, "client closed request"),
+    "late_error": (200, RUNNER_STOPPED_TEXT),
 }
-"""Kinds that are answered with an error status: the status and Ollama's text."""
+"""Kinds that are answered with an error: the status and Ollama's text."""
 
-IN_THE_ANSWER = frozenset({"stream_error", "unfinished"})
+HOSTILE_TEXT = "\x1b[2J\x1b]0;owned\x07 \x00 \ud83d \u202e<script>alert(1)</script>\r\n{1+1} "
+"""What no text should be able to do anything with: it stands before the words of an answer."""
+
+NESTED = 20_000
+"""Brackets within brackets: more than a parser that calls itself can go down."""
+
+BODIES: dict[str, bytes] = {
+    "empty": b"",
+    "bare": b"{}",
+    "deep": b'{"message":' + b"[" * NESTED + b"]" * NESTED + b"}",
+    "wrong_types": (
+        b'{"model":[],"message":{"role":1,"content":{"text":7}},"done":"yes","done_reason":{},'
+        b'"total_duration":"soon","eval_count":null,"usage":3,'
+        b'"choices":[{"message":{"content":{"text":7}},"finish_reason":1}]}'
+    ),
+}
+"""Kinds that are answered with 200 and a body that holds no answer."""
+
+ELSEWHERE = "http://192.0.2.1/"
+"""Where a redirect leads: an address that is nobody's (RFC 5737)."""
+
+IN_THE_ANSWER = frozenset({"stream_error", "unfinished", "hostile_text"})
 """Kinds that spoil the generation itself, so that it still takes its slot and its time."""
 
-ON_THE_WIRE = frozenset({"reset", "hang", "drip", "truncated", "malformed", "huge"})
+ON_THE_WIRE = frozenset(
+    {"reset", "hang", "stall", "drip", "header_drip", "truncated", "malformed", "huge"}
+)
 """Kinds that spoil how an answer is sent."""
 
-KINDS = frozenset(ERRORS) | IN_THE_ANSWER | ON_THE_WIRE | {"empty", "html"}
+KINDS = frozenset(ERRORS) | frozenset(BODIES) | IN_THE_ANSWER | ON_THE_WIRE | {"html", "redirect"}
 
 
 @dataclass(frozen=True)
@@ -55,18 +80,28 @@ class Fault:
     | not_found, bad_request, busy | Ollama's 404, 400, 503 |
     | load_failure, process_terminated, runner_crash | Ollama's 500s |
     | rate_limited | 429 with Retry-After |
+    | closed_request | Ollama's 499: it believes that the client has gone |
+    | late_error | 200 and an object with `error`, as after the first byte of a stream |
     | stream_error | half of a stream, then a line with `error`; a 500 without streaming |
     | unfinished | `done: false` and no durations, with half of the text |
     | reset | the connection is reset before any answer |
-    | hang | no byte, ever |
+    | hang | no byte, ever, while the pages that tell of health stay green |
+    | stall | half of the answer, then no byte, ever |
     | drip | the answer's body, a byte every `interval_s` |
+    | header_drip | the answer with its head, a byte every `interval_s` from the first one on |
     | truncated | half of the body that Content-Length announces, then the connection closes |
     | malformed | half of the JSON, with the length to match |
-    | empty | 200 and no body |
+    | empty, bare | 200 and no body, or an object without anything |
+    | deep | 200 and an object that is nested deeper than a parser can go |
+    | wrong_types | 200 and an answer with a wrong type in every field |
+    | hostile_text | the answer, with NUL, ANSI sequences, half a surrogate and mark-up before it |
     | html | a proxy's 502 page |
+    | redirect | 307 to an address that is nobody's |
     | huge | the answer, followed by `size_bytes` of spaces |
 
-    `truncated`, `malformed`, `drip` and `huge` spoil the real answer, after its real latency.
+    What spoils the sending of an answer spoils the real one, after its real latency. Three more
+    faults are not rules: a prompt beyond num_ctx is cut without a word, as with Ollama; a full
+    queue is `max_queue`; a slot that a lost client still holds is `disconnect_frees_slot`.
     """
 
     kind: str
@@ -133,7 +168,8 @@ class _Rule:
         self.fault = fault
         self._matched = 0
         self._carried_out = 0
-        self._seen: Counter[bytes] = Counter()
+        self._seen: Counter[int] = Counter()
+        """How often each body came, by its hash: a long run sends many."""
 
     def strikes(self, request: Request, model: str, is_generation: bool) -> bool:
         fault = self.fault
@@ -147,8 +183,9 @@ class _Rule:
             return False
         if fault.probability < 1.0:
             # Counting each body by itself gives a retry a draw of its own, whatever else arrives.
-            self._seen[request.body] += 1
-            draw = stable_uniform("fault", fault.seed, request.body, self._seen[request.body])
+            body = stable_hash(request.body)
+            self._seen[body] += 1
+            draw = stable_uniform("fault", fault.seed, body, self._seen[body])
             if draw >= fault.probability:
                 return False
         self._carried_out += 1
@@ -169,18 +206,25 @@ async def send_spoilt(
         await asyncio.get_running_loop().create_future()
     response = await answer()
     body = await response.collect()
-    if fault.kind == "malformed":
+    if fault.kind == "stall":
+        await connection.write(head(request, response, len(body)) + body[: len(body) // 2])
+        await asyncio.get_running_loop().create_future()
+    elif fault.kind == "malformed":
         response.body = body[: len(body) // 2]
         await connection.send(request, response)
     elif fault.kind == "truncated":
         await connection.write(head(request, response, len(body)) + body[: len(body) // 2])
         connection.close()
-    elif fault.kind == "drip":
-        await connection.write(head(request, response, len(body)))
+    elif fault.kind in ("drip", "header_drip"):
+        announced = head(request, response, len(body))
+        if fault.kind == "drip":
+            await connection.write(announced)
+        else:
+            body = announced + body
         for index in range(len(body)):
             await connection.write(body[index : index + 1])
             await asyncio.sleep(fault.interval_s)
     else:
         await connection.write(head(request, response, len(body) + fault.size_bytes) + body)
-        for start in range(0, fault.size_bytes, 65_536):
-            await connection.write(b" " * min(65_536, fault.size_bytes - start))
+        for sent in range(0, fault.size_bytes, 65_536):
+            await connection.write(b" " * min(65_536, fault.size_bytes - sent))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from servers.simulated.answers import Answer, tokenise
 from servers.simulated.calls import ApiError, Call
 from servers.simulated.dialects import Dialect, Generation, json_bytes
-from servers.simulated.faults import BUSY_TEXT, Fault
+from servers.simulated.faults import BUSY_TEXT, HOSTILE_TEXT, Fault
 from servers.simulated.http import Response
 from servers.simulated.latency import Latency
 from servers.simulated.scheduler import Lease, Scheduler, ServerBusyError
@@ -90,7 +90,7 @@ class Generator:
     async def serve(
         self, call: Call, dialect: Dialect, flight: Flight, fault: Fault | None
     ) -> Response:
-        """Return the answer to a call; a fault, where there is one, breaks it off halfway."""
+        """Return the answer to a call; a fault, where there is one, breaks it off or spoils it."""
         if not call.messages and call.keep_alive_s == 0:
             self._scheduler.unload(self.find_model(call.model))
             flight.land()
@@ -102,7 +102,9 @@ class Generator:
         began = asyncio.get_running_loop().time()
         generation, latency_s = self._make(call, lease)
         broken_by = None
-        if fault is not None:
+        if fault is not None and fault.kind == "hostile_text":
+            generation.tokens.insert(0, HOSTILE_TEXT)
+        elif fault is not None:
             generation.tokens = generation.tokens[: len(generation.tokens) // 2]
             generation.done_reason = None
             broken_by = fault.error_text(call.model) if fault.kind == "stream_error" else None

@@ -16,6 +16,8 @@ from http import HTTPStatus
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 256 * 1024 * 1024
+CLOSED_REQUEST = (499, "Client Closed Request")
+"""A status of nginx and of Ollama that no standard knows."""
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +120,7 @@ class Connection(asyncio.Protocol):
 
     async def write(self, data: bytes) -> None:
         """Send bytes as they are, waiting while the peer reads too slowly."""
-        if self.lost:
+        if self.lost or self._transport.is_closing():
             return
         self._transport.write(data)
         if not self._writable.is_set():
@@ -234,7 +236,8 @@ def head(request: Request, response: Response, length: int | None) -> bytes:
 
 @functools.cache
 def _status_line(status: int) -> str:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+    phrase = CLOSED_REQUEST[1] if status == CLOSED_REQUEST[0] else HTTPStatus(status).phrase
+    return f"HTTP/1.1 {status} {phrase}"
 
 
 @functools.lru_cache(maxsize=2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass
@@ -82,6 +84,8 @@ class SimulatedServer:
         self._fault_rules = FaultRules(self.faults)
         self._connections: set[Connection] = set()
         self._listener: asyncio.Server | None = None
+        self._place: socket.socket | None = None
+        """Holds the port while nobody listens."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -155,12 +159,15 @@ class SimulatedServer:
     def stop(self) -> None:
         """Drop what is in flight and end the thread."""
         if self._thread is not None:
-            self._on_loop(self._drop_everything())
+            self._on_loop(self._drop_everything(keep_port=False))
             self._end_loop()
 
     def crash(self) -> None:
-        """Reset all connections, stop listening and forget loaded models, like a killed server."""
-        self._on_loop(self._drop_everything())
+        """Reset all connections, stop listening and forget loaded models, like a killed server.
+
+        Until `restart` or `stop` the port refuses connections, and nobody else can take it.
+        """
+        self._on_loop(self._drop_everything(keep_port=True))
 
     def restart(self) -> None:
         """Listen again on the same port, with no model loaded."""
@@ -192,6 +199,9 @@ class SimulatedServer:
         self._thread.join()
         self._loop.close()
         self._loop = self._thread = None
+        if self._place is not None:
+            self._place.close()
+            self._place = None
 
     async def _listen(self) -> None:
         def connect() -> Connection:
@@ -199,13 +209,18 @@ class SimulatedServer:
             return Connection(self._api.handle, self._connections, self.disconnect_frees_slot)
 
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(connect, HOST, self.port, backlog=1024)
-        self.port = self._listener.sockets[0].getsockname()[1]
+        if self._place is None:
+            self._place = _bound(self.port)
+        self._listener = await loop.create_server(connect, sock=self._place, backlog=1024)
+        self.port = self._place.getsockname()[1]
+        self._place = None  # the listener's, which closes it
 
-    async def _drop_everything(self) -> None:
+    async def _drop_everything(self, *, keep_port: bool) -> None:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+            if keep_port:
+                self._place = _bound(self.port)
         for connection in list(self._connections):
             connection.reset()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -213,3 +228,17 @@ class SimulatedServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._scheduler.forget_models()
+
+
+def _bound(port: int) -> socket.socket:
+    """A socket that holds the port, 0 for a free one, and refuses connections until it listens."""
+    # asyncio sends without delay only where the protocol is named.
+    place = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":  # connections of before may linger; elsewhere it means another thing
+            place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        place.bind((HOST, port))
+    except OSError:
+        place.close()
+        raise
+    return place
