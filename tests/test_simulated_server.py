@@ -357,7 +357,7 @@ def test_the_openai_client_gets_past_a_rate_limit() -> None:
 
 
 def test_no_more_calls_are_served_than_there_are_slots() -> None:
-    with SimulatedServer(slots=3, recorded_latencies_s=[0.4] * 3 + [0.01] * 7) as server:
+    with SimulatedServer(slots=3, recorded_latencies_s=[2.0] * 3 + [0.01] * 7) as server:
         in_parallel(10, lambda n: chat(server, f"question {n}"))
         stats = server.stats
     assert stats.generation_calls == stats.generations_answered == 10
@@ -365,7 +365,7 @@ def test_no_more_calls_are_served_than_there_are_slots() -> None:
     assert stats.max_in_flight == 10
     assert stats.max_queued == 7
     assert (stats.in_flight, stats.served, stats.queued) == (0, 0, 0)
-    assert stats.busy_s == pytest.approx(3 * 0.4 + 7 * 0.01)
+    assert stats.busy_s == pytest.approx(3 * 2.0 + 7 * 0.01)
 
 
 def test_the_queue_is_first_come_first_served() -> None:
@@ -376,7 +376,7 @@ def test_the_queue_is_first_come_first_served() -> None:
         return "yes"
 
     prompts = [f"question {n}" for n in range(6)]
-    latencies = [0.3, *[0.001] * 5]
+    latencies = [2.0, *[0.001] * 5]
     with SimulatedServer(slots=1, recorded_latencies_s=latencies, answer=answer) as server:
         with ThreadPoolExecutor(6) as pool:
             for prompt in prompts:
@@ -389,18 +389,22 @@ def test_the_queue_is_first_come_first_served() -> None:
 
 def test_models_share_the_slots_unless_each_has_its_own() -> None:
     for slots_per_model, most_served in ((False, 1), (True, 2)):
-        with SimulatedServer(
-            slots=1, slots_per_model=slots_per_model, recorded_latencies_s=[0.3, 0.01]
-        ) as server:
-            with ThreadPoolExecutor(2) as pool:
-                pool.submit(chat, server)
-                wait_for(lambda: server.stats.served == 1)
-                pool.submit(chat, server, model=OTHER_MODEL)
-            assert server.stats.max_served == most_served
+        # Neither call ends before the server does: what is seen does not depend on who is fast.
+        with (
+            ThreadPoolExecutor(2) as pool,
+            SimulatedServer(
+                slots=1, slots_per_model=slots_per_model, recorded_latencies_s=[60.0, 60.0]
+            ) as server,
+        ):
+            pool.submit(chat, server)
+            wait_for(lambda: server.stats.served == 1)
+            pool.submit(chat, server, model=OTHER_MODEL)
+            wait_for(lambda: server.stats.served + server.stats.queued == 2)
+            assert server.stats.served == most_served
 
 
 def test_the_queue_is_bounded_only_for_calls_that_need_a_load() -> None:
-    with SimulatedServer(slots=1, mean_latency_s=0.01, load_time_s=0.4, max_queue=4) as server:
+    with SimulatedServer(slots=1, mean_latency_s=0.01, load_time_s=2.0, max_queue=4) as server:
         answers = in_parallel(8, lambda n: post(server, "/api/chat", chat_body(f"question {n}")))
         statuses = sorted(answer.status_code for answer in answers)
         assert statuses == [200] * 4 + [503] * 4
@@ -423,7 +427,7 @@ def test_the_least_recently_used_model_makes_room() -> None:
 
 
 def test_a_load_waits_for_a_busy_model_to_drain() -> None:
-    with SimulatedServer(max_loaded=1, mean_latency_s=0.2) as server:
+    with SimulatedServer(max_loaded=1, recorded_latencies_s=[2.0, 0.0]) as server:
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(chat, server)
             wait_for(lambda: server.stats.served == 1)
