@@ -7,16 +7,17 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 
 from model_client.backend import Backend, BackendStatus
 from model_client.breaker import nothing_listens
 from model_client.calls import CallFailedError, Failure, Reply
 from model_client.jobs import Done, Job, Lanes, Priority
-from model_client.limits import MOST_AT_ONCE, Ticket
+from model_client.limits import Ticket
 from model_client.outages import Outages
+from model_client.threads import CallThreads
 
 logger = logging.getLogger(__name__)
 
@@ -70,12 +71,11 @@ class Dispatcher:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._lanes = Lanes()
-        self._threads = ThreadPoolExecutor(MOST_AT_ONCE, "model-call")
+        self._threads = CallThreads("model-call")
         self.outages = Outages(
             self.backends,
             self._lanes,
             self._lock,
-            self._threads,
             max_outage_s=max_outage_s,
             load_timeout_s=load_timeout_s,
             num_ctx=num_ctx,
@@ -120,12 +120,12 @@ class Dispatcher:
     def close(self) -> None:
         """Ends what has not started; what waits for another attempt gives up."""
         self._closing.set()
-        self.outages.timetable.close()
+        self.outages.close()
         with self._lock:
             waiting = self._lanes.clear()
         for job in waiting:
             self._end(job, Done(None, CLOSED, 0.0, job.attempts))
-        self._threads.shutdown(wait=False)
+        self._threads.close()
 
     def _in_flight(self) -> int:
         return sum(backend.in_flight.total() for backend in self.backends)
@@ -139,12 +139,14 @@ class Dispatcher:
     def _launch(self, starts: Sequence[_Start]) -> None:
         for start in starts:
             try:
-                self._threads.submit(self._serve, start)
-            except RuntimeError:
-                # Closed in the meantime; or no thread more is to be had, and one that is there
-                # will come to it.
-                if self._closing.is_set():
-                    self._end(start.job, Done(None, CLOSED, 0.0, start.job.attempts))
+                # A place is held from the match until the call has ended: those that hold one are
+                # all that need a thread.
+                self._threads.submit(partial(self._serve, start), under_way=self.in_flight)
+            except RuntimeError as error:
+                failure = (
+                    CLOSED if self._closing.is_set() else Failure("bug", f"no thread: {error}")
+                )
+                self._end(start.job, self._failed(start, failure))
 
     def _matched(self) -> list[_Start]:
         """Pairs waiting jobs with servers that have room, until one or the other runs out."""

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from model_client.backend import Backend
@@ -50,7 +50,6 @@ class Outages:
         backends: Sequence[Backend],
         lanes: Lanes,
         lock: threading.Lock,
-        threads: Executor,
         *,
         max_outage_s: float,
         load_timeout_s: float,
@@ -59,13 +58,19 @@ class Outages:
         on_overdue: Callable[[Job, Failure], None],
     ) -> None:
         self.max_outage_s = max_outage_s
-        self.timetable = Timetable("model-outages")
-        self._backends, self._lanes, self._lock, self._threads = backends, lanes, lock, threads
+        self._timetable = Timetable("model-outages")
+        self._backends, self._lanes, self._lock = backends, lanes, lock
+        self._probes = ThreadPoolExecutor(len(backends) or 1, "model-probe")
         self._load_timeout_s, self._num_ctx = load_timeout_s, num_ctx
         self._on_return, self._on_overdue = on_return, on_overdue
         self._told: set[Backend] = set()
         self._gone = ""
         self._look_planned = False
+
+    def close(self) -> None:
+        """Forgets what is planned; a probe under way ends by itself."""
+        self._timetable.close()
+        self._probes.shutdown(wait=False)
 
     def why_gone(self) -> str:
         """Why calls were given up, while no server they need has come back; else ""."""
@@ -94,9 +99,9 @@ class Outages:
             logger.warning("%s is left alone until it answers: %s", backend.name, failure.reason)
             self._told.add(backend)
         pause_s, timeout_s = PROBE_FIRST_S, backend.http.timeout_s
-        self.timetable.after(pause_s, lambda: self._probe_due(backend, job, pause_s, timeout_s))
+        self._timetable.after(pause_s, lambda: self._probe_due(backend, job, pause_s, timeout_s))
         if self.max_outage_s:
-            self.timetable.after(TOLD_AFTER_S, self._tell)
+            self._timetable.after(TOLD_AFTER_S, self._tell)
             waited_s = time.monotonic() - self._silent_since([backend])
             self._look_in(self.max_outage_s - waited_s)
 
@@ -104,7 +109,7 @@ class Outages:
         """Has the time of those that wait looked at again; one look at a time is planned."""
         if not self._look_planned:
             self._look_planned = True
-            self.timetable.after(seconds, self._look)
+            self._timetable.after(seconds, self._look)
 
     def _look(self) -> None:
         with self._lock:
@@ -155,7 +160,7 @@ class Outages:
             silent = {backend for backend in self._backends if not backend.up}
             untold = silent - self._told
             if outage is None and untold:  # those that will wait are still under way
-                self.timetable.after(TOLD_AFTER_S, self._tell)
+                self._timetable.after(TOLD_AFTER_S, self._tell)
             if outage is None or not untold:
                 return
             self._told |= silent
@@ -168,12 +173,12 @@ class Outages:
             if has_room:
                 backend.take_place(job.model)
         if not has_room:
-            self.timetable.after(
+            self._timetable.after(
                 PROBE_FIRST_S, lambda: self._probe_due(backend, job, pause_s, timeout_s)
             )
             return
         try:
-            self._threads.submit(self._probe, backend, job, pause_s, timeout_s)
+            self._probes.submit(self._probe, backend, job, pause_s, timeout_s)
         except RuntimeError:  # closed in the meantime
             return
 
@@ -207,7 +212,7 @@ class Outages:
             return
         pause_s = min(2 * pause_s, PROBE_LIMIT_S)
         timeout_s = min(2 * timeout_s, max(timeout_s, self._load_timeout_s))
-        self.timetable.after(pause_s, lambda: self._probe_due(backend, job, pause_s, timeout_s))
+        self._timetable.after(pause_s, lambda: self._probe_due(backend, job, pause_s, timeout_s))
 
     def hold_place(self, backend: Backend, model: str) -> None:
         """Keeps the place of a call that timed out for a while; under the lock.
@@ -216,7 +221,7 @@ class Outages:
         once would come on top of what it still works on.
         """
         number = backend.hold_place(model)
-        self.timetable.after(backend.hold_s, lambda: self._free(backend, number))
+        self._timetable.after(backend.hold_s, lambda: self._free(backend, number))
 
     def _free(self, backend: Backend, number: int) -> None:
         with self._lock:
