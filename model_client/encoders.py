@@ -260,6 +260,12 @@ def packaged_model_path() -> Path:
     return path
 
 
+@functools.cache
+def _packaged_embedder(torch_threads: int) -> SentenceTransformerEmbedder:
+    """The packaged MiniLM, loaded once: training and the evaluation at its end share it."""
+    return SentenceTransformerEmbedder(str(packaged_model_path()), torch_threads=torch_threads)
+
+
 def _hub_answers() -> bool:
     """Asked once, briefly: the hub's own client would retry for minutes."""
     import requests
@@ -284,7 +290,9 @@ def load_encoder(
     More than one thread splits matrix products by their size, so that last bits change with the
     company of a text and with the number of cores; and a model on the same cores would starve.
     """
-    directory = packaged_model_path() if name == PACKAGED_MODEL else Path(os.path.expanduser(name))
+    if name == PACKAGED_MODEL:
+        return Encoder(_packaged_embedder(torch_threads))
+    directory = Path(os.path.expanduser(name))
     if os.path.isdir(directory):
         refuse_pickles(directory)
         try:

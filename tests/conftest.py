@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,6 +76,28 @@ def server() -> Iterator[SimulatedServer]:
     """Eight slots, no latency, and answers whose quality depends on how one asks."""
     with SimulatedServer(slots=8, answer=answer_from_questions("data/questions.jsonl")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A small run, trained once, and the address of the server it was trained on."""
+    from tests.test_training import train
+
+    path = tmp_path_factory.mktemp("trained") / "run"
+    answer = answer_from_questions("data/questions.jsonl")
+    with SimulatedServer(slots=8, answer=answer) as running:
+        assert train(running, path) == 0
+        return path, running.url
+
+
+@pytest.fixture
+def run(trained: tuple[Path, str], server: SimulatedServer, tmp_path: Path) -> Path:
+    """A run of the test's own, as if it had been trained on the test's server."""
+    path, url = trained
+    copied = shutil.copytree(path, tmp_path / "run")
+    config = copied / "config.json"
+    config.write_text(config.read_text().replace(url, server.url).replace(str(path), str(copied)))
+    return copied
 
 
 @pytest.fixture

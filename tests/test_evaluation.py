@@ -19,13 +19,6 @@ from training.trainer import Trainer
 FEW = ["--num-questions", "12", "--num-training-questions", "6"]
 
 
-@pytest.fixture
-def run(server: SimulatedServer, tmp_path: Path) -> Path:
-    path = tmp_path / "run"
-    assert train(server, path) == 0
-    return path
-
-
 def figures(run: Path, name: str = "evaluation") -> dict[str, Any]:
     found: dict[str, Any] = json.loads((run / name / "evaluation.json").read_text())
     return found

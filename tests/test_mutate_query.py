@@ -19,13 +19,6 @@ from servers.simulated import Fault, SimulatedServer
 from tests.test_training import train
 
 
-@pytest.fixture
-def run(server: SimulatedServer, tmp_path: Path) -> Path:
-    path = tmp_path / "run"
-    assert train(server, path) == 0
-    return path
-
-
 def test_a_question_is_shown_before_and_after(
     run: Path, server: SimulatedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
