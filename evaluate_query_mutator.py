@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from command_line import OneLineParser, exit_code, leave
 from evaluation.defaults import MARGIN, TRAINING_QUESTIONS
@@ -71,8 +72,9 @@ def evaluate(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     # Heavy imports come late: --help and a wrong flag answer at once.
     from evaluation.command import evaluate_command
+    from experiments.report import refresh_report
 
-    return evaluate_command(
+    evaluate_command(
         args.run,
         dataset=args.dataset,
         num_questions=args.num_questions,
@@ -88,6 +90,9 @@ def evaluate(argv: Sequence[str] | None = None) -> int:
             "max_outage": args.max_outage,
         },
     )
+    for run in args.run:
+        refresh_report(Path(run))
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -87,8 +87,8 @@ def evaluate_finished(finished: Finished) -> None:
     evaluate(trained, task, finished.models, plan, settings)
 
 
-def evaluate_command(run_paths: Sequence[str], *, output: str | None, **options: Any) -> int:
-    """Evaluates the policies of runs, and several together too; returns the exit code."""
+def evaluate_command(run_paths: Sequence[str], *, output: str | None, **options: Any) -> None:
+    """Evaluates the policies of runs, and several together too."""
     show_warnings()
     use_one_thread()
     if len({Path(path).resolve() for path in run_paths}) < len(run_paths):
@@ -112,7 +112,6 @@ def evaluate_command(run_paths: Sequence[str], *, output: str | None, **options:
         together = compare_together(evaluated)
         verdict = decide_together(together, margin=options["margin"])
         print(f"\n{several_as_text(together, verdict)}")
-    return 0
 
 
 def _evaluate_run(

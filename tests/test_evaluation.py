@@ -24,6 +24,15 @@ def figures(run: Path, name: str = "evaluation") -> dict[str, Any]:
     return found
 
 
+def test_an_evaluation_brings_the_runs_report_up_to_date(run: Path) -> None:
+    report = run / "report.html"
+    assert main([str(run), *FEW]) == 0
+    assert not report.exists(), "a run without a report, as asked for, stays without"
+    report.write_text("as it was after training")
+    assert main([str(run), *FEW]) == 0
+    assert "on 12 questions it was not trained on" in report.read_text()
+
+
 def test_an_evaluation_ends_in_tables_a_picture_figures_and_a_verdict(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

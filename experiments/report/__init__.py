@@ -64,3 +64,9 @@ def report_finished(run: Path) -> None:
         print(printable(f"report: {write_report([run], run / REPORT)}"))
     except UserError as error:
         print(printable(f"no report: {error}"))
+
+
+def refresh_report(run: Path) -> None:
+    """Writes the report of a run again, where it has one: it shows the last evaluation."""
+    if (run / REPORT).exists():
+        report_finished(run)

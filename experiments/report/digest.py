@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from experiments.report.figures import Cell, Numbers
-from experiments.transitions import read_transitions
+from experiments.transitions import SCORES, read_transitions
 
 RIGHT = 0.5
 """An answer counts as right from this score on."""
@@ -26,7 +26,7 @@ _KEPT = 64
 _LONGEST_KEY = 200
 _LONGEST_TEXT = 20_000
 _LARGEST = 1e9
-"""No score or step is larger; what is would make sums overflow."""
+"""No figure of a summary is larger."""
 
 
 @dataclass
@@ -91,8 +91,6 @@ class Digest:
     worst: dict[str, Example] = field(default_factory=dict)
     transitions: int = 0
     failed: int = 0
-    unreadable: int = 0
-    """Lines whose numbers are none."""
 
     def points(self, most: int = MOST_POINTS) -> list[tuple[int, UpdateDigest]]:
         """The steps done at the end of each update, with it; long runs have updates joined."""
@@ -135,13 +133,8 @@ class Digest:
 
     def add(self, step: dict[str, Any]) -> None:
         """Adds one transition."""
-        numbers = [finite(step[key]) for key in ("update", "previous_score", "score", "reward")]
-        if any(number is None for number in numbers):
-            self.unreadable += 1
-            return
-        number, previous_score, score, reward = (value or 0.0 for value in numbers)
         self.transitions += 1
-        update = self.updates[int(number)]
+        update = self.updates[int(step["update"])]
         update.steps += 1
         operator = str(step["operator"])[:_LONGEST_KEY]
         category = str(step.get("category") or "no category")[:_LONGEST_KEY]
@@ -149,7 +142,8 @@ class Digest:
         if step["failed"]:
             self.failed += 1
             return
-        if (gained := finite(step["episode_return"])) is not None:
+        previous_score, score, reward = (float(step[name]) for name in SCORES)
+        if (gained := step["episode_return"]) is not None:
             update.episodes += 1
             update.returns += gained
             update.squared_returns += gained**2
@@ -174,9 +168,8 @@ class Digest:
         if known is not None and sign * known.reward >= sign * reward:
             return
         texts = ("operator", "category", "query", "rewritten_query", "previous_answer", "answer")
-        numbers = ("previous_score", "score", "reward")
         values: dict[str, Any] = {key: str(step.get(key) or "")[:_LONGEST_TEXT] for key in texts}
-        values.update((key, float(step[key])) for key in numbers)
+        values.update((key, float(step[key])) for key in SCORES)
         kept[question] = Example(**values)
         if len(kept) > 4 * _KEPT:
             for name in sorted(kept, key=lambda name: -sign * kept[name].reward)[_KEPT:]:

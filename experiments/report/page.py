@@ -26,6 +26,10 @@ HEADLINES = {
     "does not help": "The policy does not help",
     "cannot tell": "Too few questions to tell whether the policy helps",
 }
+MADE_BY = (
+    "Made by python -m experiments report, from the run's own files. No script, nothing is loaded "
+    "from elsewhere."
+)
 
 
 def page(materials: Sequence[Material]) -> str:
@@ -51,7 +55,7 @@ def page(materials: Sequence[Material]) -> str:
             _contents(parts),
         ),
         element("main", *(markup for _, markup in parts), id="findings", tabindex="-1"),
-        element("footer", element("p", _made_by(materials))),
+        element("footer", element("p", MADE_BY)),
     )
     return _document(f"{title} · {name(names)}", body)
 
@@ -152,12 +156,3 @@ def _several_cards(materials: Sequence[Material], comparison: Comparison | None)
         left = len(materials) - MOST_IN_DETAIL
         parts.append(("", note(f"{counted(left, 'run')} more only in the comparison.")))
     return parts
-
-
-def _made_by(materials: Sequence[Material]) -> str:
-    unreadable = sum(material.digest.unreadable for material in materials)
-    left_out = f" {counted(unreadable, 'unreadable line')} left out." if unreadable else ""
-    return (
-        "Made by python -m experiments report, from the run's own files. No script, nothing is "
-        f"loaded from elsewhere.{left_out}"
-    )
