@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.learning.__main__ import simulated_tasks
-from benchmarks.learning.learners import TaskEnv, greedy_value, steps_per_update
+from benchmarks.learning.learners import TaskEnv, greedy_value, learning, steps_per_update
 from benchmarks.learning.tasks import Task
 from command_line import OneLineParser, exit_code, leave
 from environment.steps import ActionMask, EnvStep, Observation
@@ -28,12 +28,10 @@ from evaluation.statistics import paired_differences
 from model_client.calls import Call, Outcome
 from model_client.client import ModelClient
 from model_client.connect import connect
-from ppo import PPO, ActorCritic, RolloutStorage, collect_rollout
 from servers.simulated import Fault, SimulatedServer
 from servers.simulated.faults import KINDS
 from training.flags import at_least
 from training.settings import Settings
-from training.trainer import ppo_settings
 
 FAILING = tuple(sorted(KINDS - {"hostile_text"}))
 """Hostile text is an answer all the same."""
@@ -142,37 +140,20 @@ def learn(
     task: Task, seed: int, valid_steps: int, faults: Sequence[Fault] = (), *, retries: int = 0
 ) -> Learned:
     """A policy of the product's PPO with its default settings."""
-    settings = Settings()
-    envs = settings.num_processes
-    torch.manual_seed(seed)
+    envs = Settings().num_processes
     counted = Learned(0.0)
     with SimulatedServer(slots=envs) as server, client_of(server, retries=retries) as client:
         if faults:
             server.set_faults(*faults)
             client.backends[0].http.timeout_s = TIMEOUT_S
         group = CalledTask(task, client, envs, seed=seed)
-        policy = ActorCritic(group.observation_size, group.num_actions, settings.hidden_size)
-        rollout_rows = envs * settings.num_steps
-        algorithm = PPO(policy, ppo_settings(settings), rollout_rows=rollout_rows)
-        generators = [np.random.default_rng([seed, 1, index]) for index in range(envs)]
-        shuffle = np.random.default_rng([seed, 2])
-        while counted.valid < valid_steps:
-            storage = RolloutStorage(
-                settings.num_steps, envs, group.observation_size, group.num_actions
-            )
-            collect_rollout(
-                group,
-                policy,
-                storage,
-                generators,
-                gamma=settings.gamma,
-                gae_lambda=settings.gae_lambda,
-            )
+        for policy, storage in learning(group, envs, seed):
             counted.valid += int(storage.valid.sum())
             counted.failed += int((~storage.valid).sum())
-            algorithm.update(storage, shuffle)
+            if counted.valid >= valid_steps:
+                counted.share_of_gap = task.share_of_gap(greedy_value(task, policy))
+                break
         counted.failures_by_kind = dict(client.counts().failures_by_kind)
-    counted.share_of_gap = task.share_of_gap(greedy_value(task, policy))
     return counted
 
 

@@ -197,6 +197,21 @@ def test_a_server_that_dies_ends_the_run_with_its_work_saved(tmp_path: Path) -> 
     assert weights(tmp_path / "run")
 
 
+def test_ctrl_c_while_a_run_waits_for_its_server_saves_and_stops(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with SimulatedServer(mean_latency_s=0.02) as server:
+        process = start_run(server, run, "--num-env-steps", "1e4")
+        wait_for_lines(process, "update 2/")
+        server.crash()
+        wait_for_lines(process, "does not answer")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"--resume --run-dir {run}" in errors
+    assert "Traceback" not in errors
+    assert last_checkpoint(run).state["counts"]["env_steps"] >= 32
+
+
 def test_a_server_that_dies_is_noticed_when_all_first_answers_are_remembered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.learning.tasks import Task
+from environment.steps import EnvGroup
 from ppo import PPO, ActorCritic, RolloutStorage, collect_rollout
 from ppo.gym_group import GymGroup
 from training.settings import Settings
@@ -65,18 +66,29 @@ class TaskEnv(gym.Env[npt.NDArray[np.float32], np.int64]):
 
 def ours(task: Task, seed: int, budgets: Sequence[int]) -> Values:
     """The product's PPO with its default settings, driven as the trainer drives it."""
-    settings = Settings()
-    torch.manual_seed(seed)
-    envs = settings.num_processes
+    envs = Settings().num_processes
     indices = iter(range(envs))
     group = GymGroup(lambda: TaskEnv(task, seed, next(indices)), envs, seed=seed)
+    values: Values = {}
+    steps = 0
+    for policy, storage in learning(group, envs, seed):
+        steps += storage.valid.size
+        if steps in budgets:
+            values[steps] = greedy_value(task, policy)
+        if steps >= max(budgets):
+            break
+    return values
+
+
+def learning(group: EnvGroup, envs: int, seed: int) -> Iterator[tuple[ActorCritic, RolloutStorage]]:
+    """After each update of the product's PPO, the policy and what it has just learned from."""
+    settings = Settings()
+    torch.manual_seed(seed)
     policy = ActorCritic(group.observation_size, group.num_actions, settings.hidden_size)
     algorithm = PPO(policy, ppo_settings(settings))
     generators = [np.random.default_rng([seed, 1, index]) for index in range(envs)]
     shuffle = np.random.default_rng([seed, 2])
-    values: Values = {}
-    steps = 0
-    while steps < max(budgets):
+    while True:
         storage = RolloutStorage(
             settings.num_steps, envs, group.observation_size, group.num_actions
         )
@@ -88,11 +100,8 @@ def ours(task: Task, seed: int, budgets: Sequence[int]) -> Values:
             gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
         )
-        steps += envs * settings.num_steps
         algorithm.update(storage, shuffle)
-        if steps in budgets:
-            values[steps] = greedy_value(task, policy)
-    return values
+        yield policy, storage
 
 
 def greedy_value(task: Task, policy: ActorCritic) -> float:
