@@ -122,7 +122,8 @@ def sampled_run(
         try:
             for line in process.stderr:
                 if done := re.match(r"update \d+/\d+ +(\d+)/", line):
-                    yield sample_of(process.pid, int(done[1]), server)
+                    if int(done[1]) < steps:  # after the last, files are open to save the run
+                        yield sample_of(process.pid, int(done[1]), server)
                 else:
                     said = line
         finally:
