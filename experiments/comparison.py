@@ -12,6 +12,7 @@ from experiments.events import Curve
 from experiments.groups import Group
 from experiments.runs import Run
 from experiments.statistics import (
+    FEW_SEEDS,
     improvement_interval,
     interquartile_mean,
     interval,
@@ -50,12 +51,28 @@ class Cell:
 class GroupCell:
     """One metric of one group of seeds, at the last common step or minute."""
 
-    runs: int
+    seeds: int
+    """Those that have a value there; a slow one may have none by the last common minute."""
+    of: int
+    """Seeds of the group."""
     iqm: float
     interval: tuple[float, float] | None
+    """Of fewer than `FEW_SEEDS` the range of their values; None for one."""
     improvement: float | None
-    """Probability that one of its runs is better than one of the first group's."""
+    """Probability that one of its seeds is better than one of the first group's; None where a
+    side has only one.
+    """
     improvement_interval: tuple[float, float] | None
+
+    @property
+    def few(self) -> bool:
+        """Whether its seeds are too few for an interval, and `interval` is their range."""
+        return self.seeds < FEW_SEEDS
+
+    @property
+    def missing(self) -> str:
+        """How many of the seeds its mean is of, where it is not all; else ""."""
+        return f"{self.seeds} of {self.of}" if self.seeds < self.of else ""
 
 
 @dataclass(frozen=True)
@@ -109,9 +126,9 @@ def compare(
             for group in groups:
                 values = _values(cells, tag, group, view)
                 if values:
-                    is_first = group is groups[0]
-                    against = [] if is_first else baseline
-                    group_cells[tag, group.name, view] = _group_cell(tag, values, against)
+                    against = [] if group is groups[0] else baseline
+                    cell = _group_cell(tag, values, against, of=group.seeds)
+                    group_cells[tag, group.name, view] = cell
     reached = {
         (goal, run.name): _first_reached(run.curves.get(goal.tag), goal)
         for goal in goals
@@ -205,18 +222,24 @@ def _point(curve: Curve, index: int) -> Point:
 
 
 def _values(cells: dict[Any, Cell], tag: str, group: Group, view: str) -> list[float]:
-    found = [cells[tag, run.name] for run in group.runs]
-    values = [cell.at_step if view == STEP else cell.at_minute for cell in found]
-    return [value for value in values if value is not None]
+    """A value for each seed that has one: the mean of its runs."""
+    values = []
+    for runs in group.by_seed():
+        found = [cells[tag, run.name] for run in runs]
+        own = [cell.at_step if view == STEP else cell.at_minute for cell in found]
+        if known := [value for value in own if value is not None]:
+            values.append(float(np.mean(known)))
+    return values
 
 
-def _group_cell(tag: str, values: list[float], baseline: list[float]) -> GroupCell:
+def _group_cell(tag: str, values: list[float], baseline: list[float], *, of: int) -> GroupCell:
     improvement = improvement_bounds = None
-    if baseline and (better := better_of(tag)):
+    if min(len(values), len(baseline)) > 1 and (better := better_of(tag)):
         improvement = float(probability_of_improvement(values, baseline, better=better))
         improvement_bounds = improvement_interval(values, baseline, better=better)
     return GroupCell(
         len(values),
+        of,
         float(interquartile_mean(values)),
         interval(values),
         improvement,

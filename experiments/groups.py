@@ -36,8 +36,15 @@ class Group:
 
     @property
     def seeds(self) -> int:
-        """Independent repetitions: runs of one seed are one, where seeds are known."""
-        return len({str((run.settings or {}).get("seed", run.path)) for run in self.runs})
+        """Independent repetitions."""
+        return len(self.by_seed())
+
+    def by_seed(self) -> list[list[Run]]:
+        """The runs of each seed, which are one repetition; a run whose seed is not known is one."""
+        found: dict[str, list[Run]] = {}
+        for run in self.runs:
+            found.setdefault(str((run.settings or {}).get("seed", run.path)), []).append(run)
+        return list(found.values())
 
 
 def group_runs(runs: Sequence[Run], given: Sequence[str] = ()) -> list[Group]:

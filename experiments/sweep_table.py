@@ -40,7 +40,7 @@ def summary_table(comparison: Comparison, found: Surface | None, *, by_minute: b
 
 
 def _golden_label(found: Surface | None) -> str:
-    return label(found.grid, found.golden) if found else ""
+    return label(found.grid, found.golden) if found and found.golden else ""
 
 
 def _short(tag: str) -> str:
@@ -51,7 +51,8 @@ def _with_interval(cell: GroupCell | None) -> str:
     if cell is None:
         return "–"
     bounds = "" if cell.interval is None else " [{:+.3f}, {:+.3f}]".format(*cell.interval)
-    return f"{cell.iqm:+.3f}{bounds}"
+    missing = f" ({cell.missing})" if cell.missing else ""
+    return f"{cell.iqm:+.3f}{bounds}{missing}"
 
 
 def _steps_per_minute(comparison: Comparison, name: str) -> str:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from command_line import printable
@@ -20,6 +20,7 @@ from experiments.comparison import (
     ratio_makes_sense,
     relative,
 )
+from experiments.statistics import FEW_SEEDS
 from training.metrics import better_of
 
 FORMATS = ("table", "csv", "json", "markdown")
@@ -147,15 +148,21 @@ def _run_rows(comparison: Comparison, tag: str, steps: str, minutes: str) -> Row
     return rows
 
 
+def spread_heading(cells: Iterable[GroupCell | None]) -> str:
+    """What the bounds of these cells are: few seeds have only a range."""
+    few = {cell.few for cell in cells if cell is not None and cell.interval is not None}
+    if len(few) > 1:
+        return f"95 % interval (under {FEW_SEEDS} seeds: range)"
+    return "range of seeds" if few == {True} else "95 % interval"
+
+
 def _group_rows(comparison: Comparison, tag: str, steps: str, minutes: str) -> Rows:
-    rows = [["group", "seeds"]]
-    for where in (f"step {steps}", f"minute {minutes}"):
-        rows[0] += [f"IQM at {where}", "95 % interval", "P(better)"]
-    for group in comparison.groups:
-        row = [group.name, str(group.seeds)]
-        for view in (STEP, MINUTE):
-            row += _group_columns(comparison.group_cells.get((tag, group.name, view)))
-        rows.append(row)
+    rows = [["group", "seeds"], *([group.name, str(group.seeds)] for group in comparison.groups)]
+    for view, where in ((STEP, f"step {steps}"), (MINUTE, f"minute {minutes}")):
+        cells = [comparison.group_cells.get((tag, g.name, view)) for g in comparison.groups]
+        rows[0] += [f"IQM at {where}", spread_heading(cells), "P(better)"]
+        for row, cell in zip(rows[1:], cells, strict=True):
+            row += _group_columns(cell)
     return rows
 
 
@@ -166,7 +173,8 @@ def _group_columns(cell: GroupCell | None) -> list[str]:
     improvement = "–" if cell.improvement is None else f"{cell.improvement:.2f}"
     if cell.improvement_interval is not None:
         improvement += " [{:.2f}, {:.2f}]".format(*cell.improvement_interval)
-    return [number(cell.iqm), bounds, improvement]
+    mean = number(cell.iqm) + (f" ({cell.missing})" if cell.missing else "")
+    return [mean, bounds, improvement]
 
 
 def _place(point: Point | None, *, value_last: bool = False) -> list[str]:
@@ -206,7 +214,6 @@ def _records(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _group_records(comparison: Comparison) -> list[dict[str, Any]]:
-    seeds = {group.name: group.seeds for group in comparison.groups}
     records = []
     for (tag, name, view), cell in comparison.group_cells.items():
         bounds, improvement = cell.interval, cell.improvement_interval
@@ -215,9 +222,11 @@ def _group_records(comparison: Comparison) -> list[dict[str, Any]]:
                 "group": name,
                 "metric": tag,
                 "at": view,
-                "seeds": seeds[name],
+                "seeds": cell.of,
+                "seeds_with_value": cell.seeds,
                 "iqm": cell.iqm,
                 "interval": list(bounds) if bounds else None,
+                "interval_is": spread_heading([cell]) if bounds else None,
                 "probability_of_improvement": cell.improvement,
                 "probability_interval": list(improvement) if improvement else None,
             }

@@ -115,10 +115,35 @@ def test_runs_that_differ_only_by_seed_are_judged_together(tmp_path: Path) -> No
         cell = comparison.group_cells[RETURN, "lr=0.1", view]
         assert cell.iqm == pytest.approx(0.55), "the mean of the middle half"
         assert cell.improvement == pytest.approx((1 * 2.5 + 3 * 4) / 16)
-        assert cell.interval is not None
-        assert cell.interval[0] < 0.55 < cell.interval[1]
+        assert cell.interval == (pytest.approx(0.3), 9), "few seeds have only a range"
+        assert cell.improvement_interval is None
     assert comparison.group_cells[LOSS, "lr=0.1", STEP].improvement == 1, "lower is better"
-    assert "4 seeds give rough ones" in as_dict(comparison)["evidence"]
+    assert "4 seeds give no interval" in as_dict(comparison)["evidence"]
+
+
+def test_five_seeds_have_intervals(tmp_path: Path) -> None:
+    paths = seeds(tmp_path, "low", 0.01, [0.1, 0.2, 0.3, 0.4, 0.5])
+    paths += seeds(tmp_path, "high", 0.1, [0.3, 0.5, 0.6, 0.7, 9.0])
+    cell = compared(paths).group_cells[RETURN, "lr=0.1", STEP]
+    assert cell.interval is not None
+    assert 0.3 < cell.interval[0] < cell.iqm < cell.interval[1] < 9
+    assert cell.improvement_interval is not None
+    assert cell.improvement is not None
+    assert cell.improvement_interval[0] < cell.improvement < cell.improvement_interval[1] <= 1
+
+
+def test_a_single_seed_is_not_said_to_be_better(tmp_path: Path) -> None:
+    paths = seeds(tmp_path, "a", 0.01, [0.1, 0.2]) + seeds(tmp_path, "b", 0.1, [0.9])
+    cells = compared(paths).group_cells
+    assert [cell.improvement for cell in cells.values()] == [None] * len(cells)
+
+
+def test_runs_of_one_seed_count_as_one(tmp_path: Path) -> None:
+    paths = seeds(tmp_path, "a", 0.01, [0.2, 0.6])
+    again = seeds(tmp_path, "again", 0.01, [0.4])
+    cell = compared([*paths, *again]).group_cells[RETURN, "a0 and other seeds", STEP]
+    assert (cell.seeds, cell.iqm) == (2, pytest.approx((0.3 + 0.6) / 2))
+    assert cell.interval == (pytest.approx(0.3), pytest.approx(0.6))
 
 
 def test_one_seed_each_proves_nothing(tmp_path: Path) -> None:
@@ -192,7 +217,9 @@ def test_the_command_writes_every_format(
         assert ("| a0 | 0.1 | 20 | 2.00 |" in text) == (kind == "markdown")
         assert "lr=0.1 " in text
         assert f"reached {RETURN} ≥ 0.15" in text
-        assert "2 seeds give rough ones" in text
+        assert "2 seeds give no interval" in text
+        assert "range of seeds" in text
+        assert "95 % interval" not in text
     out = tmp_path / "file"
     assert main(["analyze", *flags, "--output", str(out)]) == 0
     assert out.read_text() == text
