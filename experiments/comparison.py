@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from experiments.statistics import (
     probability_of_improvement,
 )
 from training.metrics import METRICS, better_of, metric_of
+
+logger = logging.getLogger(__name__)
 
 TAIL = 0.1
 """The part before a common step or minute whose mean stands for the run there."""
@@ -111,7 +114,11 @@ class Comparison:
 def compare(
     runs: Sequence[Run], groups: Sequence[Group], tags: Sequence[str], goals: Sequence[Goal] = ()
 ) -> Comparison:
-    """The runs side by side; the first run, and the first group, are the baseline."""
+    """The runs side by side; the first run, and the first group, are the baseline.
+
+    A run without a single point would cut all others at step 0: it is left out and told of.
+    """
+    runs, groups = _with_points(runs, groups)
     last_step = min(_reach(run, tags, STEP) for run in runs)
     last_minute = min(_reach(run, tags, MINUTE) for run in runs)
     cells = {
@@ -195,6 +202,20 @@ def best_point(curve: Curve, better: str) -> Point | None:
     values = np.where(finite, curve.values, worst)
     index = int(values.argmax() if better == "higher" else values.argmin())
     return _point(curve, index)
+
+
+def _with_points(
+    runs: Sequence[Run], groups: Sequence[Group]
+) -> tuple[Sequence[Run], Sequence[Group]]:
+    empty = {run.name for run in runs if not run.curves}
+    if not empty or len(empty) == len(runs):
+        return runs, groups
+    for name in sorted(empty):
+        logger.warning("%s has no points yet: it is left out", name)
+    left = [
+        Group(group.name, [run for run in group.runs if run.name not in empty]) for group in groups
+    ]
+    return [run for run in runs if run.name not in empty], [group for group in left if group.runs]
 
 
 def _reach(run: Run, tags: Sequence[str], view: str) -> float:

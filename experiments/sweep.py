@@ -149,7 +149,7 @@ def conclude(
     comparison = compare(runs, groups, default_tags(runs))
     for kind, suffix in (("json", "json"), ("markdown", "md"), ("csv", "csv")):
         text = rendered(comparison, kind)
-        (folder / f"comparison.{suffix}").write_text(text, encoding="utf-8")
+        (folder / f"comparison.{suffix}").write_text(text, encoding="utf-8", errors="replace")
     found = surface(comparison, grid, by_minute=by_minute)
     print()
     print(summary_table(comparison, found, by_minute=by_minute))

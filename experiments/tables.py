@@ -83,7 +83,9 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
             {
                 "metric": goal.tag,
                 "value": goal.value,
+                "better": goal.better,
                 "run": name,
+                "reached_value": point and point.value,
                 "step": point and point.step,
                 "minute": point and point.minute,
             }
@@ -240,11 +242,13 @@ def _csv(comparison: Comparison) -> str:
     records = _records(comparison)
     for record in records:
         for goal in goals:
-            point = (
-                comparison.reached[goal, record["run"]] if goal.tag == record["metric"] else None
-            )
-            record[f"step_to_{goal.value:g}"] = point and point.step
-            record[f"minute_to_{goal.value:g}"] = point and point.minute
+            limit = f"{'>=' if goal.better == 'higher' else '<='}{goal.value:.12g}"
+            columns = [f"reached_{what}{limit}" for what in (STEP, MINUTE)]
+            point = comparison.reached[goal, record["run"]]
+            if goal.tag == record["metric"] and point is not None:
+                record |= zip(columns, (point.step, point.minute), strict=True)
+            for column in columns:  # of other metrics' goals, which may be the same number
+                record.setdefault(column, None)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(records[0]) if records else ["run"], lineterminator="\n")
     writer.writeheader()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -211,8 +212,8 @@ def test_the_command_writes_every_format(
     elif kind == "csv":
         rows = list(csv.DictReader(text.splitlines()))
         assert len(rows) == 8
-        assert rows[0]["step_to_0.15"] == ""
-        assert rows[1]["step_to_0.15"] == "20"
+        assert rows[0]["reached_step>=0.15"] == ""
+        assert rows[1]["reached_step>=0.15"] == "20"
     else:
         assert ("| a0 | 0.1 | 20 | 2.00 |" in text) == (kind == "markdown")
         assert "lr=0.1 " in text
@@ -225,6 +226,57 @@ def test_the_command_writes_every_format(
     assert out.read_text() == text
 
 
+def test_a_threshold_brings_its_metric_into_the_csv_and_equal_values_stay_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "a", {RETURN: [0, 1, 2], LOSS: [0, 0, 3], "mine": [0, 0, 1]})
+    flags = ["--metrics", RETURN, "--threshold", f"{RETURN}=1", "--threshold", f"{LOSS}>=1"]
+    flags += ["--threshold", "mine>=1", "--format"]
+    assert main(["analyze", str(run), *flags, "csv"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    reached = {row["metric"]: (row["reached_step>=1"], row["reached_minute>=1"]) for row in rows}
+    assert reached == {RETURN: ("20", "2.0"), LOSS: ("30", "3.0"), "mine": ("30", "3.0")}
+    assert main(["analyze", str(run), *flags, "json"]) == 0
+    of_loss = json.loads(capsys.readouterr().out)["thresholds"][1]
+    assert (of_loss["better"], of_loss["value"], of_loss["reached_value"]) == ("higher", 1, 3)
+
+
+def test_a_run_without_points_is_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    full = write_run(tmp_path / "full", {RETURN: [0.1, 0.2]})
+    empty = write_run(tmp_path / "empty", {})
+    comparison = compared([empty, full])
+    assert (comparison.last_step, comparison.last_minute) == (20, 2)
+    assert [run.name for run in comparison.runs] == ["full"]
+    assert [record.message for record in caplog.records] == [
+        "empty has no points yet: it is left out"
+    ]
+
+
+def test_groups_are_named_as_people_write_settings_and_without_passwords(tmp_path: Path) -> None:
+    servers = (["http://me:secret@first:1", "http://second:2"], [f"http://{'long' * 40}:1"])
+    paths = [
+        write_run(tmp_path / f"{index}{seed}", {RETURN: [1]}, settings={"server": s, "seed": seed})
+        for index, s in enumerate(servers)
+        for seed in (1, 2)
+    ]
+    first, second = (group.name for group in group_runs(load_runs(paths)))
+    assert first == "server=http://…@first:1,http://second:2"
+    assert second.startswith("server=http://longlong")
+    assert second.endswith("l…")
+    assert len(second) < 60
+
+
+def test_a_directory_whose_name_is_no_text_is_written_all_the_same(tmp_path: Path) -> None:
+    run = write_run(tmp_path / os.fsdecode(b"r\xff"), {RETURN: [1]})
+    for words in (["analyze", str(run), "--format", "json"],
+                  ["extract", "--runs", str(run), "--metrics", RETURN]):  # fmt: skip
+        out = tmp_path / f"{words[0]}.jsonl"
+        assert main([*words, "--output", str(out)]) == 0
+        assert '"run": "r?"' in out.read_text(encoding="utf-8")
+
+
 def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = str(write_run(tmp_path / "a", {RETURN: [0.1], "RL/value_mean": [1]}))
     cases = {
@@ -232,6 +284,7 @@ def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         f"analyze {run} --threshold Reward/mean_return": "must be TAG=VALUE",
         f"analyze {run} --threshold RL/value_mean=1": "'RL/value_mean>=1'",
         f"analyze {run} --group x=b": "no run is called b; there are: a",
+        f"analyze {run} --group x=a --group y=a": "a is in two groups, x and y",
         f"analyze {tmp_path / 'none'}": "is no directory",
         "analyze": "name the directories of runs",
         f"extract --runs {run} --metrics return --output x.csv": "near: Reward/mean_return",
