@@ -89,7 +89,11 @@ def _headline(material: Material) -> tuple[str, str]:
     if material.evaluation is not None:
         verdict = material.evaluation["verdict"]
         sentence = plain(verdict["sentence"], 600)
-        return HEADLINES.get(str(verdict.get("outcome")), "What the run learned"), sentence
+        claim = HEADLINES.get(str(verdict.get("outcome")), "What the run learned")
+        if (after := findings.evaluated_after(material)) is not None:
+            claim = f"Evaluated after {counted(after, 'step')}: {claim[:1].lower()}{claim[1:]}"
+            return claim, f"{sentence} Training has gone on since."
+        return claim, sentence
     if not material.digest.updates:
         return "No step has been made yet", ""
     claim, figures = findings.learned(material.digest)
@@ -124,9 +128,9 @@ def _several_cards(materials: Sequence[Material], comparison: Comparison | None)
     content = [table(head, rows, caption=caption, kind="wide", titled=False)]
     if comparison is not None:
         if comparison.several_seeds:
-            seeds = several.group_rows(comparison)
-            told = "Seeds together, with 95 % intervals"
-            content += [element("h3", told), table(*seeds, caption=told, titled=False)]
+            content.append(element("h3", "Seeds together"))
+            for score, columns, groups in several.group_tables(comparison):
+                content.append(table(columns, groups, caption=score, kind="wide groups"))
         if warnings := cautions(comparison):
             items = [element("li", plain(warning, 400)) for warning in warnings[:MOST_WARNINGS]]
             content += [element("h3", "Watch out"), element("ul", *items, class_="warnings")]
@@ -137,12 +141,7 @@ def _several_cards(materials: Sequence[Material], comparison: Comparison | None)
     found = several.together(materials)
     for heldout, label in ((False, "Learning"), (True, "Held-out questions")):
         if figure := several.curves(found, heldout=heldout):
-            text = note(
-                "A thick line is the mean of its seeds, thin ones are the seeds, the band is the "
-                f"95 % interval of the mean (from {several.FEWEST_SEEDS} seeds on)."
-                if any(line.each for line in figure.lines)
-                else "Bands are 95 % intervals over the episodes of an update."
-            )
+            text = note(several.curves_note(figure))
             curves = card(label, figure.says, text, plotted(figure), key=figure.key)
             parts.append((label, curves))
     for number, material in enumerate(materials[:MOST_IN_DETAIL], 1):
