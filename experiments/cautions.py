@@ -13,7 +13,9 @@ from experiments.events import Curve
 from experiments.groups import Group
 from experiments.runs import Run
 from experiments.statistics import FEW_SEEDS
-from training.metrics import LOSS, METRICS, SCORES, Threshold, better_of
+from training.metric_table import METRICS, Threshold
+from training.metrics import better_of
+from training.tags import LOSS, SCORES
 
 SHOWN = 3
 OTHER_LOSSES = ("train/loss",)

@@ -19,7 +19,8 @@ from experiments.statistics import (
     interval,
     probability_of_improvement,
 )
-from training.metrics import METRICS, better_of, metric_of
+from training.metric_table import METRICS
+from training.metrics import better_of, is_counted
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +45,13 @@ class Cell:
 
     points: int
     best: Point | None
+    """None too where neither way is better, and of what is counted: see `total`."""
     last: Point | None
     at_step: float | None
     """At the last step, and the last minute, that all runs have reached."""
     at_minute: float | None
+    total: float | None = None
+    """All points together, of what is counted."""
 
 
 @dataclass(frozen=True)
@@ -182,11 +186,10 @@ def value_at(tag: str, curve: Curve | None, limit: float, view: str) -> float | 
     if curve is None:
         return None
     along = curve.steps if view == STEP else curve.minutes
-    metric = metric_of(tag)
     inside = (along <= limit) & np.isfinite(curve.values)
     if not inside.any():
         return None
-    if metric is not None and metric.counts:
+    if is_counted(tag):
         return float(curve.values[inside].sum())
     # At least the last point, however far before the limit it is.
     begin = min(limit * (1 - TAIL), along[inside].max())
@@ -230,10 +233,11 @@ def _cell(tag: str, curve: Curve | None, last_step: float, last_minute: float) -
         return Cell(0, None, None, None, None)
     return Cell(
         len(curve),
-        best_point(curve, better_of(tag)),
+        None if is_counted(tag) else best_point(curve, better_of(tag)),
         _point(curve, len(curve) - 1),
         value_at(tag, curve, last_step, STEP),
         value_at(tag, curve, last_minute, MINUTE),
+        value_at(tag, curve, np.inf, STEP) if is_counted(tag) else None,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from experiments.comparison import MINUTE, STEP, Comparison, GroupCell
 from experiments.grid import Dimension, combinations, label
-from training.metrics import SCORES
+from training.tags import SCORES
 
 BOTH = "both"
 SHOWN = 3

@@ -7,7 +7,7 @@ from experiments.comparison import MINUTE, STEP, Comparison, GroupCell
 from experiments.golden import Surface
 from experiments.grid import label
 from experiments.tables import layout, number
-from training.metrics import LOSS, SCORES
+from training.tags import HELDOUT, LOSS, MEAN_RETURN, SCORES
 
 
 def summary_table(comparison: Comparison, found: Surface | None, *, by_minute: bool) -> str:
@@ -44,7 +44,7 @@ def _golden_label(found: Surface | None) -> str:
 
 
 def _short(tag: str) -> str:
-    return {"Reward/heldout": "held-out", "Reward/mean_return": "return"}.get(tag, tag)
+    return {HELDOUT: "held-out", MEAN_RETURN: "return"}.get(tag, tag)
 
 
 def _with_interval(cell: GroupCell | None) -> str:

@@ -21,7 +21,7 @@ from experiments.comparison import (
     relative,
 )
 from experiments.statistics import FEW_SEEDS
-from training.metrics import better_of
+from training.metrics import better_of, is_counted
 
 FORMATS = ("table", "csv", "json", "markdown")
 Rows = list[list[str]]
@@ -133,13 +133,15 @@ def _heading(text: str, markdown: bool) -> str:
 def _run_rows(comparison: Comparison, tag: str, steps: str, minutes: str) -> Rows:
     rows = [["run", "best", "at step", "minute", "last", f"step {steps}", "to first",
              f"minute {minutes}", "to first"]]  # fmt: skip
+    if is_counted(tag):
+        rows[0][1] = "total"
     cells = [comparison.cells[tag, run.name] for run in comparison.runs]
     at_step, at_minute = [cell.at_step for cell in cells], [cell.at_minute for cell in cells]
     for run, cell in zip(comparison.runs, cells, strict=True):
         rows.append(
             [
                 run.name,
-                *_place(cell.best),
+                *(_place(cell.best) if cell.total is None else (number(cell.total), "–", "–")),
                 number(cell.last.value if cell.last else None),
                 number(cell.at_step),
                 relative(cell.at_step, at_step[0], _known(at_step)),
@@ -203,6 +205,7 @@ def _records(comparison: Comparison) -> list[dict[str, Any]]:
                 record[name] = point and point.value
                 record[f"{name}_step"] = point and point.step
                 record[f"{name}_minute"] = point and point.minute
+            record["total"] = cell.total
             for name in ("at_step", "at_minute"):
                 values = _known([getattr(other, name) for other in cells.values()])
                 value, baseline = getattr(cell, name), getattr(first, name)

@@ -18,7 +18,8 @@ from experiments.runs import load_runs
 from experiments.statistics import interval, probability_of_improvement
 from experiments.tables import as_dict
 from tests.written_runs import write_run
-from training.metrics import METRICS
+from training.metric_table import METRICS
+from training.metrics import better_of
 
 RETURN, LOSS, NORM = "Reward/mean_return", "Training/loss", "Gradients/norm_before_clip"
 SHARE = "Performance/learner_percentage_training"
@@ -80,7 +81,9 @@ def test_what_is_counted_is_summed_and_what_is_measured_averaged(tmp_path: Path)
     failed = "Failures/failed_calls"
     curves = {failed: [1.0] * 20, RETURN: [0.0] * 18 + [1.0, 3.0]}
     comparison = compared([write_run(tmp_path / "a", curves)])
-    assert comparison.cells[failed, "a"].at_step == 20
+    cell = comparison.cells[failed, "a"]
+    assert (cell.at_step, cell.total) == (20, 20)
+    assert cell.best is None, "a run without failures at first is not the best for that"
     assert comparison.cells[RETURN, "a"].at_step == pytest.approx(4 / 3), "the steps 180 to 200"
 
 
@@ -275,6 +278,12 @@ def test_a_directory_whose_name_is_no_text_is_written_all_the_same(tmp_path: Pat
         out = tmp_path / f"{words[0]}.jsonl"
         assert main([*words, "--output", str(out)]) == 0
         assert '"run": "r?"' in out.read_text(encoding="utf-8")
+
+
+def test_which_way_is_better_is_told_only_where_one_is() -> None:
+    ways = [better_of(tag) for tag in (SHARE, "Time/learning", "rollout/ep_len_mean")]
+    assert ways == ["", "", ""]
+    assert better_of("rollout/ep_rew_mean") == "higher"
 
 
 def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
