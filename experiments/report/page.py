@@ -134,7 +134,8 @@ def _several_cards(materials: Sequence[Material], comparison: Comparison | None)
         if warnings := cautions(comparison):
             items = [element("li", plain(warning, 400)) for warning in warnings[:MOST_WARNINGS]]
             content += [element("h3", "Watch out"), element("ul", *items, class_="warnings")]
-        metrics = table(*several.metric_rows(comparison), caption="Metrics that matter, run by run")
+        head, rows = several.metric_rows(comparison)
+        metrics = table(head, rows, caption="Metrics that matter, run by run", kind="metrics")
         summary = element("summary", "The metrics that matter, and where each was best")
         content.append(element("details", summary, metrics))
     parts = [("Comparison", card("Comparison", caption, *content, key="comparison"))]

@@ -35,11 +35,7 @@ LONGEST_RUN = 50
 
 @cache
 def colour(of: str) -> str:
-    """A colour of the page when it is light, by its name in the style sheet.
-
-    >>> colour("card")
-    '#ffffff'
-    """
+    """A colour of the page when it is light, by its name in the style sheet."""
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
     light, _, _ = style.partition("@media")
     return dict(re.findall(r"--([\w-]+): (#\w+);", light))[of]

@@ -66,12 +66,14 @@ def _draw(figure: Curves | Stack | Distribution, size: str, width: int, height: 
 
 
 def _curves(figure: Curves, width: int, height: int) -> Markup:
-    frame = _Frame(width, height, _label_room([line.name for line in figure.lines], width))
     low, high = figure.range
+    ticks = round_ticks(low, high, 5)
+    longest_tick = max(len(tick_label(ticks, signs=True)(tick)) for tick in ticks)
+    room = _label_room([line.name for line in figure.lines], width)
+    frame = _Frame(width, height, room, left=max(44, longest_tick * LETTER + 8))
     steps = [float(step) for line in figure.lines for step in line.x]
     x = Scale(min(0.0, *steps), max(steps), *frame.x)
     y = Scale(low, high, *frame.y)
-    ticks = round_ticks(low, high, 5)
     parts = [_axes(frame, x, y, figure.x_label, figure.y_label, ticks, signs=True)]
     below = y(0) + 15 if y(0) + 16 < frame.y[0] else y(0) - 5
     zero = {"x": _at(frame.x[1] - 4), "y": _at(below), "class_": "zero-label"}
