@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from benchmarks.reading import PLANTED, TAG, write_scalars
 from errors import UserError
 from experiments.events import event_files, read_curves
 from experiments.runs import find_runs, load_run, load_runs
-from servers.simulated import SimulatedServer
+from servers.simulated import SimulatedServer, answer_from_questions
 from tests.test_training import scalars, train
 from tests.written_runs import START, write_events
 
@@ -130,6 +131,20 @@ def test_damage_in_the_middle_is_told_in_a_line(
     with caplog.at_level(logging.WARNING):
         assert read_curves(tmp_path)["a"].steps.tolist() == [0, 1, 2, 3]
     assert ["is damaged" in record.message for record in caplog.records] == [True]
+
+
+def test_the_minutes_of_our_run_begin_before_its_first_question(tmp_path: Path) -> None:
+    asked = []
+    answer = answer_from_questions("data/questions.jsonl")
+
+    def noted(model: str, system: str, prompt: str, seed: int = 0) -> str:
+        asked.append(time.time())
+        return answer(model, system, prompt, seed)
+
+    with SimulatedServer(answer=noted) as server:
+        assert train(server, tmp_path / "run", "--num-env-steps", "16") == 0
+    loss = load_run(tmp_path / "run").curves["Training/loss"]
+    assert loss.times[0] - 60 * loss.minutes[0] <= min(asked)
 
 
 def test_our_run_resumed_twice_is_one_curve(server: SimulatedServer, tmp_path: Path) -> None:

@@ -21,10 +21,13 @@ from experiments.grid import combinations, label, parse_grid, plan
 from experiments.groups import Group
 from experiments.heatmap import draw, text_tables
 from experiments.runs import load_run
+from experiments.sweep import SweepState
+from experiments.sweep_runs import run_all
 from experiments.sweep_table import summary_table
 from servers.simulated import SimulatedServer, answer_from_questions
 from tests.conftest import SIMULATED_FLAGS
 from tests.written_runs import write_run
+from training.run_directory import RunDirectory
 
 GRID = ["batch-size=2,8", "num-processes=4,16,64"]
 RETURN = "Reward/mean_return"
@@ -213,8 +216,6 @@ def test_a_combination_with_nothing_measured_leaves_a_gap(tmp_path: Path) -> Non
 def test_a_directory_of_another_sweep_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from experiments.sweep import SweepState
-
     SweepState(tmp_path / "sweep", ["--lr", "0.1"], share_cache=False).begin()
     with pytest.raises(UserError, match="holds another sweep: -- --lr"):
         SweepState(tmp_path / "sweep", ["--lr", "0.2"], share_cache=False).begin()
@@ -223,6 +224,21 @@ def test_a_directory_of_another_sweep_is_refused(
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UserError, match="holds no sweep"):
         SweepState(tmp_path, [], share_cache=False).begin()
+
+
+def test_what_a_killed_sweep_has_left_running_is_not_taken_away_from_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run,) = plan(parse_grid(["lr=0.1"]), 1, [])
+    state = SweepState(tmp_path, [], share_cache=False)
+    state.begin()
+    at_work = RunDirectory(tmp_path / run.name)
+    at_work.create()
+    outcome = run_all([run], tmp_path, state, jobs=1, share_cache=False)
+    assert outcome.failed == [run.name]
+    assert "another process is writing to" in capsys.readouterr().err
+    assert at_work.path.is_dir()
+    at_work.release()
 
 
 @pytest.mark.slow

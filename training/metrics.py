@@ -9,7 +9,6 @@ from __future__ import annotations
 from itertools import groupby
 
 from training.metric_table import METRICS, Metric
-from training.tags import SCORES as SCORES
 
 LOWER_IS_BETTER = ("loss", "error", "perplexity", "latency", "grad_norm", "failed", "failure")
 HIGHER_IS_BETTER = (
