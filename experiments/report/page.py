@@ -129,10 +129,12 @@ def _several_cards(materials: Sequence[Material], comparison: Comparison | None)
     if comparison is not None:
         if comparison.several_seeds:
             content.append(element("h3", "Seeds together"))
+            if len(comparison.groups) > 1:
+                content.append(note(several.BETTER))
             for score, columns, groups in several.group_tables(comparison):
                 content.append(table(columns, groups, caption=score, kind="wide groups"))
         if warnings := cautions(comparison):
-            items = [element("li", plain(warning, 400)) for warning in warnings[:MOST_WARNINGS]]
+            items = [element("li", plain(warning, 800)) for warning in warnings[:MOST_WARNINGS]]
             content += [element("h3", "Watch out"), element("ul", *items, class_="warnings")]
         head, rows = several.metric_rows(comparison)
         metrics = table(head, rows, caption="Metrics that matter, run by run", kind="metrics")
@@ -151,7 +153,7 @@ def _several_cards(materials: Sequence[Material], comparison: Comparison | None)
         details = element(
             "details", heading, run_tiles(material), *cards, class_="run", id=f"run{number}"
         )
-        parts.append((name(material.run.name, 30), details))
+        parts.append((name(material.run.name, 40), details))
     if len(materials) > MOST_IN_DETAIL:
         left = len(materials) - MOST_IN_DETAIL
         parts.append(("", note(f"{counted(left, 'run')} more only in the comparison.")))

@@ -28,6 +28,7 @@ from experiments.tables import number, spread_heading
 from training.tags import SCORES
 
 MOST_IN_TABLE = 40
+BETTER = "P(better): the probability that one of its seeds is better than one of the first group's."
 Row = tuple[str, ...]
 
 
