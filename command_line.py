@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import logging
 import os
+import re
 import sys
 import traceback
 import unicodedata
@@ -91,6 +92,15 @@ def printable(text: str) -> str:
         return text
     kept = [" " if character in BREAKS else character for character in text]
     return "".join(c for c in kept if unicodedata.category(c) not in DRIVING)
+
+
+def without_passwords(text: str) -> str:
+    """The text without what stands before the @ of an address: what is written is passed on.
+
+    >>> without_passwords("--server http://me:secret@host:1/v1")
+    '--server http://…@host:1/v1'
+    """
+    return re.sub(r"(://)[^/\s'\"]*@", r"\1…@", text)
 
 
 class PlainStream:

@@ -222,6 +222,7 @@ def evaluate(
     if failures:
         text = f"{counted(len(failures), 'question')} left out: a call failed.\n\n{text}"
     about = {
+        "env_steps": trained.env_steps,
         "objective": settings.objective,
         "dataset": plan.dataset or "shipped",
         "target_model": models.roles.target_model,

@@ -63,6 +63,8 @@ class TrainedPolicy:
     policy: ActorCritic
     operators: list[Operator]
     view: EpisodeView
+    env_steps: int
+    """Steps that it has been trained for."""
 
     def rewrite_flow(
         self, question: str, roles: Roles, *, least_probability: float = 0.0
@@ -231,7 +233,10 @@ def load_trained(run: RunDirectory, settings: Settings, operators: list[Operator
     checkpoint = run.checkpoints.newest(tensor_bytes=tensor_bytes(policy) + seen_bytes)
     with misfit_told(run.path):
         set_policy(policy, checkpoint.tensors)
-    return TrainedPolicy(policy, operators, view)
+        env_steps = checkpoint.state["counts"]["env_steps"]
+        if not isinstance(env_steps, int):
+            raise TypeError("env_steps is not a count")
+    return TrainedPolicy(policy, operators, view, env_steps)
 
 
 def use_one_thread() -> None:

@@ -58,10 +58,12 @@ def run(args: argparse.Namespace) -> int:
                 f"'{tag}>={value}' or '{tag}<={value}'"
             )
         goals.append(Goal(tag, limit, better))
-    check_tags([*tags, *(goal.tag for goal in goals)], runs)
+    tags = list(dict.fromkeys([*tags, *(goal.tag for goal in goals)]))
+    check_tags(tags, runs)
     text = rendered(compare(runs, group_runs(runs, args.group), tags, goals), args.format)
     if args.output:
-        Path(args.output).write_text(text, encoding="utf-8")
+        # The name of a directory need not be text.
+        Path(args.output).write_text(text, encoding="utf-8", errors="replace")
         print(f"written: {args.output}")
     else:
         print(text, end="")

@@ -12,10 +12,12 @@ from experiments.comparison import STEP, Comparison
 from experiments.events import Curve
 from experiments.groups import Group
 from experiments.runs import Run
-from training.metrics import LOSS, METRICS, SCORES, Threshold, better_of
+from experiments.statistics import FEW_SEEDS
+from training.metric_table import METRICS, Threshold
+from training.metrics import better_of
+from training.tags import LOSS, SCORES
 
 SHOWN = 3
-FEW_SEEDS = 5
 OTHER_LOSSES = ("train/loss",)
 OTHER_SCORES = ("rollout/ep_rew_mean",)
 """What Stable-Baselines3 calls them."""
@@ -46,13 +48,15 @@ def evidence(comparison: Comparison) -> str:
             "One seed each: nothing is proven, any difference may be chance. Repeat each run with "
             "--seed 2, 3, …: runs that differ only by seed are judged together."
         )
-    lines = "Intervals are 95 % bootstrap intervals of the interquartile mean over seeds."
     if fewest == 1:
         alone = [group.name for group in groups if group.seeds == 1]
-        return f"{lines} One seed alone proves nothing: {_listed(alone)}."
+        return f"One seed alone proves nothing: {_listed(alone)}."
     if fewest < FEW_SEEDS:
-        return f"{lines} {fewest} seeds give rough ones: take differences within them for chance."
-    return lines
+        return (
+            f"{fewest} seeds give no interval, only the range of seeds: a difference may be chance "
+            f"even where ranges do not meet. Repeat with more seeds, {FEW_SEEDS} at least."
+        )
+    return "Intervals are 95 % bootstrap intervals of the interquartile mean over seeds."
 
 
 def score_tag(runs: Sequence[Run]) -> str | None:
@@ -126,10 +130,10 @@ def _misleading_loss(comparison: Comparison) -> list[str]:
     if score is None or loss is None or not {score, loss} <= set(comparison.tags):
         return []
     first, *others = comparison.groups
+    had = _score_and_loss(comparison, first, score, loss)
     worse = []
     for group in others:
-        got, had = _score_and_loss(comparison, group, score, loss), None
-        had = _score_and_loss(comparison, first, score, loss)
+        got = _score_and_loss(comparison, group, score, loss)
         if got is None or had is None:
             continue
         lower_score = got[0] < had[0] if better_of(score) == "higher" else got[0] > had[0]

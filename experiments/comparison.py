@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,16 @@ from experiments.events import Curve
 from experiments.groups import Group
 from experiments.runs import Run
 from experiments.statistics import (
+    FEW_SEEDS,
     improvement_interval,
     interquartile_mean,
     interval,
     probability_of_improvement,
 )
-from training.metrics import METRICS, better_of, metric_of
+from training.metric_table import METRICS
+from training.metrics import better_of, is_counted
+
+logger = logging.getLogger(__name__)
 
 TAIL = 0.1
 """The part before a common step or minute whose mean stands for the run there."""
@@ -40,22 +45,41 @@ class Cell:
 
     points: int
     best: Point | None
+    """None too where neither way is better, and of what is counted: see `total`."""
     last: Point | None
     at_step: float | None
     """At the last step, and the last minute, that all runs have reached."""
     at_minute: float | None
+    total: float | None = None
+    """All points together, of what is counted."""
 
 
 @dataclass(frozen=True)
 class GroupCell:
     """One metric of one group of seeds, at the last common step or minute."""
 
-    runs: int
+    seeds: int
+    """Those that have a value there; a slow one may have none by the last common minute."""
+    of: int
+    """Seeds of the group."""
     iqm: float
     interval: tuple[float, float] | None
+    """Of fewer than `FEW_SEEDS` the range of their values; None for one."""
     improvement: float | None
-    """Probability that one of its runs is better than one of the first group's."""
+    """Probability that one of its seeds is better than one of the first group's; None where a
+    side has only one.
+    """
     improvement_interval: tuple[float, float] | None
+
+    @property
+    def few(self) -> bool:
+        """Whether its seeds are too few for an interval, and `interval` is their range."""
+        return self.seeds < FEW_SEEDS
+
+    @property
+    def missing(self) -> str:
+        """How many of the seeds its mean is of, where it is not all; else ""."""
+        return f"{self.seeds} of {self.of}" if self.seeds < self.of else ""
 
 
 @dataclass(frozen=True)
@@ -94,7 +118,11 @@ class Comparison:
 def compare(
     runs: Sequence[Run], groups: Sequence[Group], tags: Sequence[str], goals: Sequence[Goal] = ()
 ) -> Comparison:
-    """The runs side by side; the first run, and the first group, are the baseline."""
+    """The runs side by side; the first run, and the first group, are the baseline.
+
+    A run without a single point would cut all others at step 0: it is left out and told of.
+    """
+    runs, groups = _with_points(runs, groups)
     last_step = min(_reach(run, tags, STEP) for run in runs)
     last_minute = min(_reach(run, tags, MINUTE) for run in runs)
     cells = {
@@ -109,9 +137,9 @@ def compare(
             for group in groups:
                 values = _values(cells, tag, group, view)
                 if values:
-                    is_first = group is groups[0]
-                    against = [] if is_first else baseline
-                    group_cells[tag, group.name, view] = _group_cell(tag, values, against)
+                    against = [] if group is groups[0] else baseline
+                    cell = _group_cell(tag, values, against, of=group.seeds)
+                    group_cells[tag, group.name, view] = cell
     reached = {
         (goal, run.name): _first_reached(run.curves.get(goal.tag), goal)
         for goal in goals
@@ -158,11 +186,10 @@ def value_at(tag: str, curve: Curve | None, limit: float, view: str) -> float | 
     if curve is None:
         return None
     along = curve.steps if view == STEP else curve.minutes
-    metric = metric_of(tag)
     inside = (along <= limit) & np.isfinite(curve.values)
     if not inside.any():
         return None
-    if metric is not None and metric.counts:
+    if is_counted(tag):
         return float(curve.values[inside].sum())
     # At least the last point, however far before the limit it is.
     begin = min(limit * (1 - TAIL), along[inside].max())
@@ -180,6 +207,20 @@ def best_point(curve: Curve, better: str) -> Point | None:
     return _point(curve, index)
 
 
+def _with_points(
+    runs: Sequence[Run], groups: Sequence[Group]
+) -> tuple[Sequence[Run], Sequence[Group]]:
+    empty = {run.name for run in runs if not run.curves}
+    if not empty or len(empty) == len(runs):
+        return runs, groups
+    for name in sorted(empty):
+        logger.warning("%s has no points yet: it is left out", name)
+    left = [
+        Group(group.name, [run for run in group.runs if run.name not in empty]) for group in groups
+    ]
+    return [run for run in runs if run.name not in empty], [group for group in left if group.runs]
+
+
 def _reach(run: Run, tags: Sequence[str], view: str) -> float:
     """How far a run has come."""
     curves = [run.curves[tag] for tag in tags if tag in run.curves] or list(run.curves.values())
@@ -192,10 +233,11 @@ def _cell(tag: str, curve: Curve | None, last_step: float, last_minute: float) -
         return Cell(0, None, None, None, None)
     return Cell(
         len(curve),
-        best_point(curve, better_of(tag)),
+        None if is_counted(tag) else best_point(curve, better_of(tag)),
         _point(curve, len(curve) - 1),
         value_at(tag, curve, last_step, STEP),
         value_at(tag, curve, last_minute, MINUTE),
+        value_at(tag, curve, np.inf, STEP) if is_counted(tag) else None,
     )
 
 
@@ -205,18 +247,24 @@ def _point(curve: Curve, index: int) -> Point:
 
 
 def _values(cells: dict[Any, Cell], tag: str, group: Group, view: str) -> list[float]:
-    found = [cells[tag, run.name] for run in group.runs]
-    values = [cell.at_step if view == STEP else cell.at_minute for cell in found]
-    return [value for value in values if value is not None]
+    """A value for each seed that has one: the mean of its runs."""
+    values = []
+    for runs in group.by_seed():
+        found = [cells[tag, run.name] for run in runs]
+        own = [cell.at_step if view == STEP else cell.at_minute for cell in found]
+        if known := [value for value in own if value is not None]:
+            values.append(float(np.mean(known)))
+    return values
 
 
-def _group_cell(tag: str, values: list[float], baseline: list[float]) -> GroupCell:
+def _group_cell(tag: str, values: list[float], baseline: list[float], *, of: int) -> GroupCell:
     improvement = improvement_bounds = None
-    if baseline and (better := better_of(tag)):
+    if min(len(values), len(baseline)) > 1 and (better := better_of(tag)):
         improvement = float(probability_of_improvement(values, baseline, better=better))
         improvement_bounds = improvement_interval(values, baseline, better=better)
     return GroupCell(
         len(values),
+        of,
         float(interquartile_mean(values)),
         interval(values),
         improvement,

@@ -142,6 +142,7 @@ def _sessions(file: Path) -> list[_Session]:
     started = event_pb2.SessionLog.START
     sessions: list[_Session] = []
     scalar_tags: set[str] = set()
+    odd_tags: set[str] = set()
     for record in _records(file):
         try:
             event = event_pb2.Event.FromString(record)
@@ -162,7 +163,11 @@ def _sessions(file: Path) -> list[_Session]:
             if holds == "simple_value":
                 number = value.simple_value
             elif holds == "tensor" and _is_scalar(value, scalar_tags):
-                number = _tensor_number(value.tensor)
+                try:
+                    number = _tensor_number(value.tensor)
+                except Exception:  # an empty tensor, several numbers, no numbers: each its own kind
+                    odd_tags.add(value.tag)
+                    continue
             else:
                 continue
             points = sessions[-1].points.get(value.tag)
@@ -171,6 +176,8 @@ def _sessions(file: Path) -> list[_Session]:
             points[0].append(event.step)
             points[1].append(number)
             points[2].append(event.wall_time)
+    for tag in sorted(odd_tags):
+        logger.warning("%s: %s is not always one number: such points are left out", file, tag)
     return sessions
 
 
@@ -185,9 +192,11 @@ def _tensor_number(tensor: Any) -> float:
     if tensor.dtype == FLOAT:
         if tensor.tensor_content:
             return float(struct.unpack("<f", tensor.tensor_content)[0])
-        return float(tensor.float_val[0])
+        (number,) = tensor.float_val
+        return float(number)
     if tensor.dtype == DOUBLE and tensor.double_val:
-        return float(tensor.double_val[0])
+        (number,) = tensor.double_val
+        return float(number)
     from tensorboard.util.tensor_util import make_ndarray
 
     return float(make_ndarray(tensor).item())

@@ -62,7 +62,8 @@ def points(runs: Sequence[Run], tags: Sequence[str]) -> Iterator[tuple[Any, ...]
 
 def _write(runs: Sequence[Run], tags: Sequence[str], path: Path, *, as_json: bool) -> int:
     many = 0
-    with path.open("w", encoding="utf-8", newline="") as file:
+    # The name of a directory need not be text: what is none becomes "?".
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         if not as_json:
             writer.writerow(COLUMNS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import re
 import shlex
 from collections.abc import Sequence
@@ -55,6 +56,8 @@ def parse_grid(texts: Sequence[str]) -> list[Dimension]:
             raise UserError(f"--grid: train_query_mutator.py has no flag --{name}{hint}")
         if f"--{name}" in OWN_FLAGS:
             raise UserError(f"--grid cannot be over --{name}: the sweep sets it (--seeds N)")
+        if name == "cache":
+            raise UserError("--grid cannot be over --cache: each run has its own, or --share-cache")
         if isinstance(known[name].default, bool):
             raise UserError(f"--grid needs a flag with values; --{name} has none")
         if len(set(values)) < len(values) or name in {dimension.name for dimension in grid}:
@@ -84,36 +87,57 @@ def plan(grid: Sequence[Dimension], seeds: int, flags: Sequence[str]) -> list[Sw
             raise UserError(f"{name} cannot be given: the sweep sets it")
         if name in {f"--{dimension.name}" for dimension in grid}:
             raise UserError(f"{name} is given twice: in --grid and after --")
+    settings = {c: _settings(grid, c, flags) for c in combinations(grid)}
+    steps = _steps_between_points(list(settings.values()))
     runs = []
     for seed in range(1, seeds + 1):
-        for combination in combinations(grid):
-            runs.append(_swept_run(grid, combination, seed, flags))
+        for combination, of_combination in settings.items():
+            own = [*flags, *_flags_of(grid, combination), "--seed", str(seed)]
+            given = {word.partition("=")[0] for word in own}
+            if not given & {"--use-eval", "--no-eval"}:
+                own.append("--no-eval")
+            if "--eval-interval" not in given:
+                interval = max(1, round(steps / _rollout(of_combination)))
+                own += ["--eval-interval", str(interval)]
+            name = re.sub(r"[^\w.=+-]+", "-", label(grid, combination).replace(" ", "_"))
+            name = f"{name}_seed={seed}"
+            total = of_combination.num_env_steps
+            runs.append(SweptRun(name, combination, seed, tuple(own), total))
     if len({run.name for run in runs}) < len(runs):
         raise UserError("--grid: two values make the same directory name")
     return runs
 
 
-def _swept_run(
-    grid: Sequence[Dimension], combination: tuple[str, ...], seed: int, flags: Sequence[str]
-) -> SweptRun:
-    own = list(flags)
-    for dimension, value in zip(grid, combination, strict=True):
-        own += [f"--{dimension.name}", value]
-    own += ["--seed", str(seed)]
+def _settings(
+    grid: Sequence[Dimension], combination: tuple[str, ...], flags: Sequence[str]
+) -> Settings:
+    """What the trainer makes of the flags; refused as it would refuse them."""
+    own = [*flags, *_flags_of(grid, combination)]
     try:
-        settings = parse_settings(build_parser("train_query_mutator.py", ""), own)
+        return parse_settings(build_parser("train_query_mutator.py", ""), own)
     except UserError as error:
         raise UserError(f"{label(grid, combination)}: {error}") from error
-    given = {word.partition("=")[0] for word in own}
-    if not given & {"--use-eval", "--no-eval"}:
-        own.append("--no-eval")
-    if "--eval-interval" not in given:
-        # As many points in every run, so that measuring takes the same share of each.
-        rollout = settings.num_processes * settings.num_steps
-        interval = max(1, round(settings.num_env_steps / POINTS / rollout))
-        own += ["--eval-interval", str(interval)]
-    name = re.sub(r"[^\w.=+-]+", "-", label(grid, combination).replace(" ", "_"))
-    return SweptRun(f"{name}_seed={seed}", combination, seed, tuple(own), settings.num_env_steps)
+
+
+def _flags_of(grid: Sequence[Dimension], combination: tuple[str, ...]) -> list[str]:
+    pairs = zip(grid, combination, strict=True)
+    return [word for dimension, value in pairs for word in (f"--{dimension.name}", value)]
+
+
+def _steps_between_points(settings: Sequence[Settings]) -> float:
+    """Steps between two points of the held-out curve, such that the shortest run has about
+    `POINTS`.
+
+    Rounded to what all rollouts divide, where the shortest run has two such points: all runs then
+    measure at the same steps, and pay the same for it.
+    """
+    shortest = min(each.num_env_steps for each in settings)
+    wanted, common = shortest / POINTS, math.lcm(*(_rollout(each) for each in settings))
+    return common * max(1, round(wanted / common)) if 2 * common <= shortest else wanted
+
+
+def _rollout(settings: Settings) -> int:
+    return settings.num_processes * settings.num_steps
 
 
 def command_of(run: SweptRun, path: Path) -> str:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from command_line import without_passwords
 from errors import UserError
 from experiments.runs import Run
 from training.flags import option_of
 
+LONGEST_VALUE = 40
 NOT_COMPARED = {
     "seed",
     "cache",
@@ -36,8 +38,15 @@ class Group:
 
     @property
     def seeds(self) -> int:
-        """Independent repetitions: runs of one seed are one, where seeds are known."""
-        return len({str((run.settings or {}).get("seed", run.path)) for run in self.runs})
+        """Independent repetitions."""
+        return len(self.by_seed())
+
+    def by_seed(self) -> list[list[Run]]:
+        """The runs of each seed, which are one repetition; a run whose seed is not known is one."""
+        found: dict[str, list[Run]] = {}
+        for run in self.runs:
+            found.setdefault(str((run.settings or {}).get("seed", run.path)), []).append(run)
+        return list(found.values())
 
 
 def group_runs(runs: Sequence[Run], given: Sequence[str] = ()) -> list[Group]:
@@ -66,7 +75,7 @@ def group_runs(runs: Sequence[Run], given: Sequence[str] = ()) -> list[Group]:
 
 
 def _named(runs: Sequence[Run], given: Sequence[str]) -> dict[str, str]:
-    named = {}
+    named: dict[str, str] = {}
     for text in given:
         name, found, members = text.partition("=")
         if not found or not name or not members:
@@ -77,7 +86,9 @@ def _named(runs: Sequence[Run], given: Sequence[str]) -> dict[str, str]:
                 known = ", ".join(run.name for run in runs)
                 problem = "several runs are" if matching else "no run is"
                 raise UserError(f"--group {name}: {problem} called {member}; there are: {known}")
-            named[matching[0].name] = name
+            one = matching[0].name
+            if named.setdefault(one, name) != name:
+                raise UserError(f"--group: {one} is in two groups, {named[one]} and {name}")
     return named
 
 
@@ -98,4 +109,13 @@ def _name(group: Sequence[Run], groups: Sequence[Sequence[Run]]) -> str:
     ]
     if not differing:
         return f"{group[0].name} and other seeds"
-    return " ".join(f"{option_of(name).removeprefix('--')}={own[name]}" for name in differing)
+    return " ".join(
+        f"{option_of(name).removeprefix('--')}={_in_words(own[name])}" for name in differing
+    )
+
+
+def _in_words(value: Any) -> str:
+    """A setting as people write it, without passwords; a long one is cut."""
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = without_passwords(text)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

@@ -43,18 +43,29 @@ def draw(surface: Surface, path: Path) -> Path:
             0.5, 1.03, view.measured, transform=axes.transAxes, ha="center", fontsize=9,
             color="0.35",
         )  # fmt: skip
-    figure.suptitle(f"Golden middle: {label(surface.grid, surface.golden)}")
-    told = "★ the golden middle"
-    if two:
-        told = f"colours: from the worst to the best of each panel · {told}"
-    if surface.alike and two:
-        told += " · dashed: the seeds cannot tell it from these"
-    if any(len(view.values) < len(combinations(surface.grid)) for view in surface.views):
-        told += " · –: failed, or nothing measured by then"
-    figure.supxlabel(told, fontsize=9, color="0.35")
+    figure.suptitle(
+        "No golden middle"
+        if surface.golden is None
+        else f"Golden middle: {label(surface.grid, surface.golden)}"
+    )
+    figure.supxlabel(" · ".join(_legend(surface)), fontsize=9, color="0.35")
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
     return path
+
+
+def _legend(surface: Surface) -> list[str]:
+    two = len(surface.grid) == 2
+    told = ["colours: from the worst to the best of each panel"] if two else []
+    if surface.golden is not None:
+        told.append("★ the golden middle")
+    if surface.alike and surface.all_alike:
+        told.append("the seeds cannot tell it from any other for certain")
+    elif surface.alike and two:
+        told.append("dashed: the seeds cannot tell it from these")
+    if any(len(view.values) < len(combinations(surface.grid)) for view in surface.views):
+        told.append("–: failed, or not all its seeds measured by then")
+    return told
 
 
 def text_tables(surface: Surface, *, markdown: bool = False) -> str:
@@ -116,7 +127,8 @@ def _heat(axes: Any, surface: Surface, view: View) -> None:
                 color="white" if shade > DARK else "black",
                 fontweight="bold" if golden else "normal",
             )  # fmt: skip
-            if golden or combination in surface.alike:
+            dashed = combination in surface.alike and not surface.all_alike
+            if golden or dashed:
                 box = Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, fill=False, edgecolor=GOLD)
                 box.set_linewidth(3.5 if golden else 1.5)
                 box.set_linestyle("-" if golden else "--")

@@ -37,20 +37,18 @@ class Run:
 def load_run(path: str | Path) -> Run:
     """The run in a directory: one of ours, or one with event files of any program."""
     path = Path(path).expanduser()
-    if path.name == TENSORBOARD and (path.parent / CONFIG).is_file():
+    if path.name == TENSORBOARD and _our_config(path.parent) is not None:
         path = path.parent
-    events = path / TENSORBOARD if (path / CONFIG).is_file() else path
     if not path.is_dir():
         raise UserError(f"{path} is no directory: name the directory of a run")
-    if not events.is_dir() or not event_files(events):
+    config = _our_config(path)
+    events = path if config is None else path / TENSORBOARD
+    if not event_files(events):
         raise UserError(_nothing_there(path))
-    return Run(
-        path.resolve().name,
-        path,
-        read_curves(events),
-        _json(path, CONFIG),
-        _json(path, SUMMARY),
-    )
+    summary = None
+    if config is not None and (path / SUMMARY).is_file():
+        summary = RunDirectory(path).read_json(SUMMARY)
+    return Run(path.resolve().name, path, read_curves(events), config, summary)
 
 
 def load_runs(paths: Sequence[str | Path]) -> list[Run]:
@@ -81,7 +79,7 @@ def find_runs(logdir: str | Path) -> list[Path]:
     for folder, _, files in os.walk(logdir, followlinks=False):
         if any("tfevents" in name for name in files):
             path = Path(folder)
-            ours = path.name == TENSORBOARD and (path.parent / CONFIG).is_file()
+            ours = path.name == TENSORBOARD and _our_config(path.parent) is not None
             found.add(path.parent if ours else path)
     return sorted(found)
 
@@ -90,6 +88,8 @@ def _nothing_there(path: Path) -> str:
     inside = [str(run) for run in find_runs(path)]
     if not inside:
         return f"{path} holds no run: no event file of TensorBoard in it"
+    if inside == [str(path / TENSORBOARD)] and (path / CONFIG).is_file():
+        return f"{path / CONFIG} is not that of a run of ours, or damaged\nIts curves: {inside[0]}"
     more = " …" if len(inside) > SHOWN else ""
     return (
         f"{path} is no run, but holds some: name them, or use --logdir\n"
@@ -97,8 +97,15 @@ def _nothing_there(path: Path) -> str:
     )
 
 
-def _json(path: Path, name: str) -> dict[str, Any] | None:
-    return RunDirectory(path).read_json(name) if (path / name).is_file() else None
+def _our_config(path: Path) -> dict[str, Any] | None:
+    """What config.json holds, where it is of a run of ours: many programs write such a file."""
+    if not (path / TENSORBOARD).is_dir() or not (path / CONFIG).is_file():
+        return None
+    try:
+        config = RunDirectory(path).read_json(CONFIG)
+    except UserError:
+        return None
+    return config if isinstance(config.get("settings"), dict) else None
 
 
 def named_runs(runs: Sequence[str | Path], logdir: str | Path | None) -> list[Path]:

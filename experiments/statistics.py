@@ -10,6 +10,8 @@ import numpy as np
 LEVEL = 0.95
 RESAMPLES = 5_000
 QUARTER = 0.25
+FEW_SEEDS = 5
+"""Below this, a bootstrap gives the range of the values, whatever level it is asked for."""
 
 
 def interquartile_mean(values: Any, axis: int = -1) -> Any:
@@ -24,9 +26,11 @@ def interquartile_mean(values: Any, axis: int = -1) -> Any:
 
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float] | None:
-    """The bootstrap interval of the interquartile mean; None for a single value."""
+    """The bootstrap interval of the interquartile mean: of few values their range, of one None."""
     if len(values) < 2:
         return None
+    if len(values) < FEW_SEEDS:
+        return float(min(values)), float(max(values))
     return _bootstrap((np.asarray(values, dtype=np.float64),), interquartile_mean, seed)
 
 
@@ -49,8 +53,10 @@ def probability_of_improvement(
 def improvement_interval(
     values: Sequence[float], baseline: Sequence[float], *, better: str = "higher", seed: int = 0
 ) -> tuple[float, float] | None:
-    """The bootstrap interval of that probability; None where a side has a single value."""
-    if min(len(values), len(baseline)) < 2:
+    """The bootstrap interval of that probability; None where a side has few values: of 2 against 2
+    that do not overlap it would be 1 to 1.
+    """
+    if min(len(values), len(baseline)) < FEW_SEEDS:
         return None
 
     def probability(left: Any, right: Any, axis: int = -1) -> Any:

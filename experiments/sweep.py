@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         )
     outcome = run_all(runs, folder, state, jobs=args.jobs, share_cache=args.share_cache)
     if outcome.interrupted:
-        print("\ninterrupted and saved; the same command goes on from here", file=sys.stderr)
+        print("\ninterrupted; the same command goes on from here", file=sys.stderr)
         return 130
     done = [one for one in runs if one.name in state.finished]
     if not done:
@@ -132,7 +132,7 @@ def conclude(
     folder: Path, grid: Sequence[Dimension], done: Sequence[SweptRun], *, by_minute: bool
 ) -> None:
     """Prints the comparison and the golden middle; writes the picture and the whole comparison."""
-    from experiments.comparison import compare, default_tags
+    from experiments.comparison import MINUTE, compare, default_tags
     from experiments.golden import surface
     from experiments.groups import Group
     from experiments.heatmap import draw, text_tables
@@ -149,7 +149,7 @@ def conclude(
     comparison = compare(runs, groups, default_tags(runs))
     for kind, suffix in (("json", "json"), ("markdown", "md"), ("csv", "csv")):
         text = rendered(comparison, kind)
-        (folder / f"comparison.{suffix}").write_text(text, encoding="utf-8")
+        (folder / f"comparison.{suffix}").write_text(text, encoding="utf-8", errors="replace")
     found = surface(comparison, grid, by_minute=by_minute)
     print()
     print(summary_table(comparison, found, by_minute=by_minute))
@@ -161,6 +161,8 @@ def conclude(
             print(
                 "speeds are not compared: the runs shared a cache, so some paid for others' calls"
             )
+        elif MINUTE not in {view.name for view in found.views}:
+            print("speeds are not compared: by then no combination has a score of all its seeds")
         print(f"picture: {draw(found, folder / 'sweep.png')}")
     print(f"every metric: {folder / 'comparison.md'} (and .json, .csv)")
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from command_line import printable
+from errors import UserError
 from experiments.grid import SweptRun, command_of
-from training.run_directory import CONFIG
+from training.run_directory import CONFIG, RunDirectory
 
 if TYPE_CHECKING:
     from experiments.sweep import SweepState
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 TRAINER = Path(__file__).parent.parent / "train_query_mutator.py"
 STEPS_DONE = re.compile(r"^update \d+/\d+  (\d+)/\d+ steps")
 RESUMED_AT = re.compile(r"^resuming .* at step (\d+)$")
+CACHE_SUFFIXES = ("", "-wal", "-shm")
+"""The files of an SQLite database."""
 HOPELESS = 3
 """Failures at the start, with no run that ended well, after which the sweep gives up."""
 
@@ -126,13 +129,17 @@ class _Child:
         self.run, self.folder, self.bar = run, folder, bar
         self.share_cache = share_cache
         self.path = folder / run.name
+        self.cache = folder / "caches" / f"{run.name}.sqlite"
 
     def train(self, children: _Children) -> str:
-        """Begins or resumes the run; returns "" or what went wrong."""
+        """Begins the run, or resumes it where that is fair; returns "" or what went wrong."""
         log = self.folder / "logs" / f"{self.run.name}.log"
         log.parent.mkdir(exist_ok=True)
         self.bar.begin(self.run)
-        process = children.start(self._command())
+        try:
+            process = children.start(self._command())
+        except (UserError, OSError) as error:
+            return str(error)
         if process is None:
             return "interrupted"
         last = ""
@@ -154,15 +161,29 @@ class _Child:
 
     def _command(self) -> list[str]:
         command = [sys.executable, str(TRAINER)]
-        if (self.path / CONFIG).is_file():
+        if self.share_cache and (self.path / CONFIG).is_file():
             return [*command, "--resume", "--run-dir", str(self.path)]
-        if self.path.exists():  # killed before its first checkpoint: nothing to go on from
-            shutil.rmtree(self.path)
+        self._clear()
         command += [*self.run.flags, "--run-dir", str(self.path)]
         if not self.share_cache and "--no-cache" not in self.run.flags:
-            caches = self.folder / "caches"
-            command += ["--cache", str((caches / f"{self.run.name}.sqlite").absolute())]
+            command += ["--cache", str(self.cache.absolute())]
         return command
+
+    def _clear(self) -> None:
+        """Removes what an earlier session has left of the run.
+
+        Resumed, it would find the answers of its lost work in its cache, and the time that these
+        took would be in neither session: it would look faster than it is.
+        """
+        if self.path.exists():
+            directory = RunDirectory(self.path)
+            directory.take()  # the trainer of a sweep that was killed may still be at work
+            try:
+                shutil.rmtree(self.path)
+            finally:
+                directory.release()
+        for suffix in CACHE_SUFFIXES:
+            self.cache.with_name(self.cache.name + suffix).unlink(missing_ok=True)
 
 
 class _Bar:

@@ -7,7 +7,7 @@ from experiments.comparison import MINUTE, STEP, Comparison, GroupCell
 from experiments.golden import Surface
 from experiments.grid import label
 from experiments.tables import layout, number
-from training.metrics import LOSS, SCORES
+from training.tags import HELDOUT, LOSS, MEAN_RETURN, SCORES
 
 
 def summary_table(comparison: Comparison, found: Surface | None, *, by_minute: bool) -> str:
@@ -40,18 +40,19 @@ def summary_table(comparison: Comparison, found: Surface | None, *, by_minute: b
 
 
 def _golden_label(found: Surface | None) -> str:
-    return label(found.grid, found.golden) if found else ""
+    return label(found.grid, found.golden) if found and found.golden else ""
 
 
 def _short(tag: str) -> str:
-    return {"Reward/heldout": "held-out", "Reward/mean_return": "return"}.get(tag, tag)
+    return {HELDOUT: "held-out", MEAN_RETURN: "return"}.get(tag, tag)
 
 
 def _with_interval(cell: GroupCell | None) -> str:
     if cell is None:
         return "–"
     bounds = "" if cell.interval is None else " [{:+.3f}, {:+.3f}]".format(*cell.interval)
-    return f"{cell.iqm:+.3f}{bounds}"
+    missing = f" ({cell.missing})" if cell.missing else ""
+    return f"{cell.iqm:+.3f}{bounds}{missing}"
 
 
 def _steps_per_minute(comparison: Comparison, name: str) -> str:

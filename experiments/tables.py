@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from command_line import printable
@@ -20,7 +20,8 @@ from experiments.comparison import (
     ratio_makes_sense,
     relative,
 )
-from training.metrics import better_of
+from experiments.statistics import FEW_SEEDS
+from training.metrics import better_of, is_counted
 
 FORMATS = ("table", "csv", "json", "markdown")
 Rows = list[list[str]]
@@ -82,7 +83,9 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
             {
                 "metric": goal.tag,
                 "value": goal.value,
+                "better": goal.better,
                 "run": name,
+                "reached_value": point and point.value,
                 "step": point and point.step,
                 "minute": point and point.minute,
             }
@@ -130,13 +133,15 @@ def _heading(text: str, markdown: bool) -> str:
 def _run_rows(comparison: Comparison, tag: str, steps: str, minutes: str) -> Rows:
     rows = [["run", "best", "at step", "minute", "last", f"step {steps}", "to first",
              f"minute {minutes}", "to first"]]  # fmt: skip
+    if is_counted(tag):
+        rows[0][1] = "total"
     cells = [comparison.cells[tag, run.name] for run in comparison.runs]
     at_step, at_minute = [cell.at_step for cell in cells], [cell.at_minute for cell in cells]
     for run, cell in zip(comparison.runs, cells, strict=True):
         rows.append(
             [
                 run.name,
-                *_place(cell.best),
+                *(_place(cell.best) if cell.total is None else (number(cell.total), "–", "–")),
                 number(cell.last.value if cell.last else None),
                 number(cell.at_step),
                 relative(cell.at_step, at_step[0], _known(at_step)),
@@ -147,15 +152,21 @@ def _run_rows(comparison: Comparison, tag: str, steps: str, minutes: str) -> Row
     return rows
 
 
+def spread_heading(cells: Iterable[GroupCell | None]) -> str:
+    """What the bounds of these cells are: few seeds have only a range."""
+    few = {cell.few for cell in cells if cell is not None and cell.interval is not None}
+    if len(few) > 1:
+        return f"95 % interval (under {FEW_SEEDS} seeds: range)"
+    return "range of seeds" if few == {True} else "95 % interval"
+
+
 def _group_rows(comparison: Comparison, tag: str, steps: str, minutes: str) -> Rows:
-    rows = [["group", "seeds"]]
-    for where in (f"step {steps}", f"minute {minutes}"):
-        rows[0] += [f"IQM at {where}", "95 % interval", "P(better)"]
-    for group in comparison.groups:
-        row = [group.name, str(group.seeds)]
-        for view in (STEP, MINUTE):
-            row += _group_columns(comparison.group_cells.get((tag, group.name, view)))
-        rows.append(row)
+    rows = [["group", "seeds"], *([group.name, str(group.seeds)] for group in comparison.groups)]
+    for view, where in ((STEP, f"step {steps}"), (MINUTE, f"minute {minutes}")):
+        cells = [comparison.group_cells.get((tag, g.name, view)) for g in comparison.groups]
+        rows[0] += [f"IQM at {where}", spread_heading(cells), "P(better)"]
+        for row, cell in zip(rows[1:], cells, strict=True):
+            row += _group_columns(cell)
     return rows
 
 
@@ -166,7 +177,8 @@ def _group_columns(cell: GroupCell | None) -> list[str]:
     improvement = "–" if cell.improvement is None else f"{cell.improvement:.2f}"
     if cell.improvement_interval is not None:
         improvement += " [{:.2f}, {:.2f}]".format(*cell.improvement_interval)
-    return [number(cell.iqm), bounds, improvement]
+    mean = number(cell.iqm) + (f" ({cell.missing})" if cell.missing else "")
+    return [mean, bounds, improvement]
 
 
 def _place(point: Point | None, *, value_last: bool = False) -> list[str]:
@@ -193,6 +205,7 @@ def _records(comparison: Comparison) -> list[dict[str, Any]]:
                 record[name] = point and point.value
                 record[f"{name}_step"] = point and point.step
                 record[f"{name}_minute"] = point and point.minute
+            record["total"] = cell.total
             for name in ("at_step", "at_minute"):
                 values = _known([getattr(other, name) for other in cells.values()])
                 value, baseline = getattr(cell, name), getattr(first, name)
@@ -206,7 +219,6 @@ def _records(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _group_records(comparison: Comparison) -> list[dict[str, Any]]:
-    seeds = {group.name: group.seeds for group in comparison.groups}
     records = []
     for (tag, name, view), cell in comparison.group_cells.items():
         bounds, improvement = cell.interval, cell.improvement_interval
@@ -215,9 +227,11 @@ def _group_records(comparison: Comparison) -> list[dict[str, Any]]:
                 "group": name,
                 "metric": tag,
                 "at": view,
-                "seeds": seeds[name],
+                "seeds": cell.of,
+                "seeds_with_value": cell.seeds,
                 "iqm": cell.iqm,
                 "interval": list(bounds) if bounds else None,
+                "interval_is": spread_heading([cell]) if bounds else None,
                 "probability_of_improvement": cell.improvement,
                 "probability_interval": list(improvement) if improvement else None,
             }
@@ -231,11 +245,13 @@ def _csv(comparison: Comparison) -> str:
     records = _records(comparison)
     for record in records:
         for goal in goals:
-            point = (
-                comparison.reached[goal, record["run"]] if goal.tag == record["metric"] else None
-            )
-            record[f"step_to_{goal.value:g}"] = point and point.step
-            record[f"minute_to_{goal.value:g}"] = point and point.minute
+            limit = f"{'>=' if goal.better == 'higher' else '<='}{goal.value:.12g}"
+            columns = [f"reached_{what}{limit}" for what in (STEP, MINUTE)]
+            point = comparison.reached[goal, record["run"]]
+            if goal.tag == record["metric"] and point is not None:
+                record |= zip(columns, (point.step, point.minute), strict=True)
+            for column in columns:  # of other metrics' goals, which may be the same number
+                record.setdefault(column, None)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(records[0]) if records else ["run"], lineterminator="\n")
     writer.writeheader()

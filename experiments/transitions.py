@@ -25,9 +25,11 @@ SCORES = ("previous_score", "score", "reward")
 
 
 def read_transitions(run: str | Path) -> Iterator[dict[str, Any]]:
-    """The transitions of a run, in order."""
+    """The transitions of a run, in order; a last line that is not yet whole is none of them."""
     path = Path(run) / TRANSITIONS
     for number, line in enumerate(read_lines(path, "the log of a run,"), 1):
+        if not line.endswith(b"\n"):  # being written, or cut off with the process that wrote it
+            return
         try:
             transition = parse_json(line, deepest=DEEPEST)
         except ValueError:

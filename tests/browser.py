@@ -1,4 +1,4 @@
-"""A real Chromium without a window, driven over its own pipe: needs no package but Debian's."""
+"""Pages as they are written, and as a real Chromium shows them, driven over its own pipe."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,29 @@ FLAGS = [
     "--disable-dev-shm-usage", "--disable-extensions", "--hide-scrollbars",
     "--remote-debugging-pipe",
 ]  # fmt: skip
+
+
+class Parsed(HTMLParser):
+    """The elements of a page with their attributes, and its text."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.comments: list[str] = []
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
 
 
 class Browser:
@@ -60,14 +84,16 @@ class Browser:
         while not any(seen["method"] == event for seen in self.events):
             self._message()
 
-    def open(self, path: Path, *, width: int, dark: bool, height: int = 900) -> None:
-        """Loads a file as seen on a screen of that width, in light or dark."""
+    def open(
+        self, path: Path, *, width: int, dark: bool, height: int = 900, media: str = ""
+    ) -> None:
+        """Loads a file as seen on a screen, or paper, of that width, in light or dark."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
         self.events.clear()
         self.call("Page.navigate", url=path.resolve().as_uri())
         self.wait_for("Page.loadEventFired")

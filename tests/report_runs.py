@@ -97,10 +97,10 @@ def write_run(
     }
     (path / "config.json").write_text(json.dumps(config))
     summary = {"wall_time_s": 75.0, "model_calls": 900, "failed_calls": 2, "heldout_gain": 0.21}
+    summary["env_steps"] = len(lines)
     (path / "summary.json").write_text(json.dumps(summary))
     if evaluation is not None:
-        (path / "evaluation").mkdir()
-        (path / "evaluation" / "evaluation.json").write_text(json.dumps(evaluation))
+        write_evaluation(path, evaluation)
     writer = SummaryWriter(str(path / "tensorboard"))
     for update in range(1, max(2, len(lines) // STEPS_IN_UPDATE) + 1):
         step = update * STEPS_IN_UPDATE
@@ -112,6 +112,12 @@ def write_run(
             writer.add_scalar("Reward/heldout", 0.002 * update, step)
     writer.close()
     return path
+
+
+def write_evaluation(run: Path, evaluation: dict[str, Any]) -> None:
+    """Puts an evaluation into the directory of a run."""
+    (run / "evaluation").mkdir()
+    (run / "evaluation" / "evaluation.json").write_text(json.dumps(evaluation))
 
 
 def evaluation_of(name: str) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from model_client.client import ModelClient
 from model_client.http import HttpServer
 from servers.simulated import SimulatedServer
 from tests.test_training import train
-from training.metrics import METRICS, markdown
+from training.metric_table import METRICS
+from training.metrics import markdown
 from training.settings import build_parser
 
 ROOT = Path(__file__).parent.parent

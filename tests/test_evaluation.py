@@ -44,6 +44,7 @@ def test_an_evaluation_ends_in_tables_a_picture_figures_and_a_verdict(
     found = figures(run)
     assert found["verdict"]["sentence"] in shown
     assert found["questions"] == 12
+    assert found["env_steps"] == json.loads((run / "summary.json").read_text())["env_steps"] > 0
     assert len(found["operators"]) == len(load_operators())
     assert (run / "evaluation" / "evaluation.png").read_bytes().startswith(b"\x89PNG")
     assert (run / "evaluation" / "evaluation.txt").read_text().strip() in shown

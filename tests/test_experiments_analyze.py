@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from experiments.runs import load_runs
 from experiments.statistics import interval, probability_of_improvement
 from experiments.tables import as_dict
 from tests.written_runs import write_run
-from training.metrics import METRICS
+from training.metric_table import METRICS
+from training.metrics import better_of
 
 RETURN, LOSS, NORM = "Reward/mean_return", "Training/loss", "Gradients/norm_before_clip"
 SHARE = "Performance/learner_percentage_training"
@@ -79,7 +81,9 @@ def test_what_is_counted_is_summed_and_what_is_measured_averaged(tmp_path: Path)
     failed = "Failures/failed_calls"
     curves = {failed: [1.0] * 20, RETURN: [0.0] * 18 + [1.0, 3.0]}
     comparison = compared([write_run(tmp_path / "a", curves)])
-    assert comparison.cells[failed, "a"].at_step == 20
+    cell = comparison.cells[failed, "a"]
+    assert (cell.at_step, cell.total) == (20, 20)
+    assert cell.best is None, "a run without failures at first is not the best for that"
     assert comparison.cells[RETURN, "a"].at_step == pytest.approx(4 / 3), "the steps 180 to 200"
 
 
@@ -115,10 +119,35 @@ def test_runs_that_differ_only_by_seed_are_judged_together(tmp_path: Path) -> No
         cell = comparison.group_cells[RETURN, "lr=0.1", view]
         assert cell.iqm == pytest.approx(0.55), "the mean of the middle half"
         assert cell.improvement == pytest.approx((1 * 2.5 + 3 * 4) / 16)
-        assert cell.interval is not None
-        assert cell.interval[0] < 0.55 < cell.interval[1]
+        assert cell.interval == (pytest.approx(0.3), 9), "few seeds have only a range"
+        assert cell.improvement_interval is None
     assert comparison.group_cells[LOSS, "lr=0.1", STEP].improvement == 1, "lower is better"
-    assert "4 seeds give rough ones" in as_dict(comparison)["evidence"]
+    assert "4 seeds give no interval" in as_dict(comparison)["evidence"]
+
+
+def test_five_seeds_have_intervals(tmp_path: Path) -> None:
+    paths = seeds(tmp_path, "low", 0.01, [0.1, 0.2, 0.3, 0.4, 0.5])
+    paths += seeds(tmp_path, "high", 0.1, [0.3, 0.5, 0.6, 0.7, 9.0])
+    cell = compared(paths).group_cells[RETURN, "lr=0.1", STEP]
+    assert cell.interval is not None
+    assert 0.3 < cell.interval[0] < cell.iqm < cell.interval[1] < 9
+    assert cell.improvement_interval is not None
+    assert cell.improvement is not None
+    assert cell.improvement_interval[0] < cell.improvement < cell.improvement_interval[1] <= 1
+
+
+def test_a_single_seed_is_not_said_to_be_better(tmp_path: Path) -> None:
+    paths = seeds(tmp_path, "a", 0.01, [0.1, 0.2]) + seeds(tmp_path, "b", 0.1, [0.9])
+    cells = compared(paths).group_cells
+    assert [cell.improvement for cell in cells.values()] == [None] * len(cells)
+
+
+def test_runs_of_one_seed_count_as_one(tmp_path: Path) -> None:
+    paths = seeds(tmp_path, "a", 0.01, [0.2, 0.6])
+    again = seeds(tmp_path, "again", 0.01, [0.4])
+    cell = compared([*paths, *again]).group_cells[RETURN, "a0 and other seeds", STEP]
+    assert (cell.seeds, cell.iqm) == (2, pytest.approx((0.3 + 0.6) / 2))
+    assert cell.interval == (pytest.approx(0.3), pytest.approx(0.6))
 
 
 def test_one_seed_each_proves_nothing(tmp_path: Path) -> None:
@@ -186,16 +215,75 @@ def test_the_command_writes_every_format(
     elif kind == "csv":
         rows = list(csv.DictReader(text.splitlines()))
         assert len(rows) == 8
-        assert rows[0]["step_to_0.15"] == ""
-        assert rows[1]["step_to_0.15"] == "20"
+        assert rows[0]["reached_step>=0.15"] == ""
+        assert rows[1]["reached_step>=0.15"] == "20"
     else:
         assert ("| a0 | 0.1 | 20 | 2.00 |" in text) == (kind == "markdown")
         assert "lr=0.1 " in text
         assert f"reached {RETURN} ≥ 0.15" in text
-        assert "2 seeds give rough ones" in text
+        assert "2 seeds give no interval" in text
+        assert "range of seeds" in text
+        assert "95 % interval" not in text
     out = tmp_path / "file"
     assert main(["analyze", *flags, "--output", str(out)]) == 0
     assert out.read_text() == text
+
+
+def test_a_threshold_brings_its_metric_into_the_csv_and_equal_values_stay_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "a", {RETURN: [0, 1, 2], LOSS: [0, 0, 3], "mine": [0, 0, 1]})
+    flags = ["--metrics", RETURN, "--threshold", f"{RETURN}=1", "--threshold", f"{LOSS}>=1"]
+    flags += ["--threshold", "mine>=1", "--format"]
+    assert main(["analyze", str(run), *flags, "csv"]) == 0
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    reached = {row["metric"]: (row["reached_step>=1"], row["reached_minute>=1"]) for row in rows}
+    assert reached == {RETURN: ("20", "2.0"), LOSS: ("30", "3.0"), "mine": ("30", "3.0")}
+    assert main(["analyze", str(run), *flags, "json"]) == 0
+    of_loss = json.loads(capsys.readouterr().out)["thresholds"][1]
+    assert (of_loss["better"], of_loss["value"], of_loss["reached_value"]) == ("higher", 1, 3)
+
+
+def test_a_run_without_points_is_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    full = write_run(tmp_path / "full", {RETURN: [0.1, 0.2]})
+    empty = write_run(tmp_path / "empty", {})
+    comparison = compared([empty, full])
+    assert (comparison.last_step, comparison.last_minute) == (20, 2)
+    assert [run.name for run in comparison.runs] == ["full"]
+    assert [record.message for record in caplog.records] == [
+        "empty has no points yet: it is left out"
+    ]
+
+
+def test_groups_are_named_as_people_write_settings_and_without_passwords(tmp_path: Path) -> None:
+    servers = (["http://me:secret@first:1", "http://second:2"], [f"http://{'long' * 40}:1"])
+    paths = [
+        write_run(tmp_path / f"{index}{seed}", {RETURN: [1]}, settings={"server": s, "seed": seed})
+        for index, s in enumerate(servers)
+        for seed in (1, 2)
+    ]
+    first, second = (group.name for group in group_runs(load_runs(paths)))
+    assert first == "server=http://…@first:1,http://second:2"
+    assert second.startswith("server=http://longlong")
+    assert second.endswith("l…")
+    assert len(second) < 60
+
+
+def test_a_directory_whose_name_is_no_text_is_written_all_the_same(tmp_path: Path) -> None:
+    run = write_run(tmp_path / os.fsdecode(b"r\xff"), {RETURN: [1]})
+    for words in (["analyze", str(run), "--format", "json"],
+                  ["extract", "--runs", str(run), "--metrics", RETURN]):  # fmt: skip
+        out = tmp_path / f"{words[0]}.jsonl"
+        assert main([*words, "--output", str(out)]) == 0
+        assert '"run": "r?"' in out.read_text(encoding="utf-8")
+
+
+def test_which_way_is_better_is_told_only_where_one_is() -> None:
+    ways = [better_of(tag) for tag in (SHARE, "Time/learning", "rollout/ep_len_mean")]
+    assert ways == ["", "", ""]
+    assert better_of("rollout/ep_rew_mean") == "higher"
 
 
 def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,6 +293,7 @@ def test_mistakes_are_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         f"analyze {run} --threshold Reward/mean_return": "must be TAG=VALUE",
         f"analyze {run} --threshold RL/value_mean=1": "'RL/value_mean>=1'",
         f"analyze {run} --group x=b": "no run is called b; there are: a",
+        f"analyze {run} --group x=a --group y=a": "a is in two groups, x and y",
         f"analyze {tmp_path / 'none'}": "is no directory",
         "analyze": "name the directories of runs",
         f"extract --runs {run} --metrics return --output x.csv": "near: Reward/mean_return",

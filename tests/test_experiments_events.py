@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,13 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.summary.writer.record_writer import RecordWriter
+from tensorboard.util.tensor_util import make_tensor_proto
 from torch.utils.tensorboard import SummaryWriter
 
 from benchmarks.reading import PLANTED, TAG, write_scalars
 from errors import UserError
 from experiments.events import event_files, read_curves
 from experiments.runs import find_runs, load_run, load_runs
-from servers.simulated import SimulatedServer
+from servers.simulated import SimulatedServer, answer_from_questions
 from tests.test_training import scalars, train
 from tests.written_runs import START, write_events
 
@@ -48,6 +54,30 @@ def test_both_kinds_of_scalars_are_read_and_nothing_else(tmp_path: Path) -> None
     assert (curves["simple"].steps[0], curves["simple"].values[0]) == (7, 0.25)
     assert (curves["tensor"].steps[0], curves["tensor"].values[0]) == (8, 0.75)
     assert curves["tensor/double"].values[0] == 1e-300
+
+
+def test_scalars_that_are_not_one_number_are_left_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = {
+        "empty": TensorProto(dtype=1),
+        "torn": TensorProto(dtype=1, tensor_content=b"abc"),
+        "two": TensorProto(dtype=1, float_val=[1, 2]),
+        "words": make_tensor_proto("one"),
+        "integers": make_tensor_proto(np.arange(3)),
+    }
+    plugin = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="scalars"))
+    with (tmp_path / "events.out.tfevents.1").open("wb") as file:
+        writer = RecordWriter(file)
+        for tag, tensor in (*odd.items(), ("good", make_tensor_proto(np.int64(7)))):
+            value = Summary.Value(tag=tag, tensor=tensor, metadata=plugin)
+            event = Event(wall_time=START, step=3, summary=Summary(value=[value]))
+            writer.write(event.SerializeToString())
+    curves = read_curves(tmp_path)
+    assert set(curves) == {"good"}
+    assert curves["good"].values.tolist() == [7]
+    told = [record.message.split(": ")[1] for record in caplog.records]
+    assert told == [f"{tag} is not always one number" for tag in sorted(odd)]
 
 
 def test_a_restart_mark_voids_what_was_written_from_its_step_on(tmp_path: Path) -> None:
@@ -103,6 +133,20 @@ def test_damage_in_the_middle_is_told_in_a_line(
     assert ["is damaged" in record.message for record in caplog.records] == [True]
 
 
+def test_the_minutes_of_our_run_begin_before_its_first_question(tmp_path: Path) -> None:
+    asked = []
+    answer = answer_from_questions("data/questions.jsonl")
+
+    def noted(model: str, system: str, prompt: str, seed: int = 0) -> str:
+        asked.append(time.time())
+        return answer(model, system, prompt, seed)
+
+    with SimulatedServer(answer=noted) as server:
+        assert train(server, tmp_path / "run", "--num-env-steps", "16") == 0
+    loss = load_run(tmp_path / "run").curves["Training/loss"]
+    assert loss.times[0] - 60 * loss.minutes[0] <= min(asked)
+
+
 def test_our_run_resumed_twice_is_one_curve(server: SimulatedServer, tmp_path: Path) -> None:
     path = tmp_path / "run"
     assert train(server, path, "--num-env-steps", "16") == 0
@@ -124,6 +168,23 @@ def test_our_run_resumed_twice_is_one_curve(server: SimulatedServer, tmp_path: P
     assert loss.steps.tolist() == [16, 32, 48]
     assert loss.times[1] > given_up.times[1], "the steps done again are the ones that count"
     assert (np.diff(loss.minutes) > 0).all()
+
+
+@pytest.mark.parametrize("config", ['{"lr": 0.1}', "lr: 0.1", "[1]"])
+def test_other_programs_may_have_files_named_like_ours(tmp_path: Path, config: str) -> None:
+    beside, above = tmp_path / "beside", tmp_path / "above"
+    for path in (beside, above / "tensorboard"):
+        write(path, [("a", 1, 2, 3)])
+    for path in (beside, above):
+        (path / "config.json").write_text(config)
+        (path / "summary.json").write_text("no JSON")
+    found = find_runs(tmp_path)
+    assert found == [above / "tensorboard", beside]
+    for run in load_runs(found):
+        assert (run.config, run.summary) == (None, None)
+        assert run.curves["a"].values.tolist() == [2]
+    with pytest.raises(UserError, match="not that of a run of ours, or damaged"):
+        load_run(above)
 
 
 @pytest.mark.slow

@@ -372,6 +372,27 @@ def test_a_rollout_that_mostly_failed_is_collected_again_and_logged_once(
     assert all(failed[step] == value for step, value in curves["Failures/calls_bad_request"])
 
 
+def test_points_between_which_updates_lie_count_the_failures_of_all_even_when_resumed(
+    tmp_path: Path,
+) -> None:
+    run = tmp_path / "run"
+    flags = [*REWRITES, "--max-failed-share", "1", "--log-interval", "3", "--save-interval", "1"]
+    with SimulatedServer(answer=ANSWERS) as server:
+        server.set_faults(Fault("bad_request", model="qwen2.5:3b", calls=range(3, 6)))
+        assert train(server, run, *flags) == 0
+        whole = scalars(run)["Failures/masked_transitions"]
+        masked = summary(run)["masked_transitions"]
+        assert isinstance(masked, int)
+        assert masked > 0
+        assert whole == [(48, masked)]
+        for path in sorted((run / "checkpoints").iterdir())[-2:]:
+            path.unlink()  # as if killed after the first update, which is not drawn by itself
+        server.set_faults()
+        assert train(server, run, *flags, "--resume") == 0
+    assert scalars(run)["Failures/masked_transitions"] == whole
+    assert summary(run)["masked_transitions"] == masked
+
+
 def test_a_run_of_which_no_rollout_is_usable_is_saved_and_ends(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,8 @@ class RunCounts:
     calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
     failures_by_kind: dict[str, int] = field(default_factory=dict)
     rollouts_collected_again: int = 0
+    failures_to_log: dict[str, int] = field(default_factory=dict)
+    """What has gone wrong since the last point of the curves, by their names."""
     transitions_bytes: int = 0
     returns_first: float | None = None
     """The mean return of the first tenth of the updates, at most `LONGEST_WINDOW`."""
@@ -46,6 +48,16 @@ class RunCounts:
         self.calls = {name: before.calls[name] + getattr(made, name) for name in COUNTED}
         failures = Counter(before.failures_by_kind) + made.failures_by_kind
         self.failures_by_kind = dict(sorted(failures.items()))
+
+    def note_failures(self, counts: Mapping[str, int]) -> None:
+        """Adds what went wrong in a rollout to what the next point of the curves will tell."""
+        for tag, many in counts.items():
+            self.failures_to_log[tag] = self.failures_to_log.get(tag, 0) + many
+
+    def take_failures(self) -> dict[str, int]:
+        """What went wrong since this was last asked for: points that add up to the whole."""
+        taken, self.failures_to_log = self.failures_to_log, {}
+        return taken
 
     def note_return(self, mean: float, updates: int) -> None:
         """Takes in the mean return of this update, one of so many in all."""

@@ -1,342 +1,20 @@
-"""Every metric a run logs: what it is, which way is better and what to watch for.
+"""What is known of a metric by its name, and the page that explains them all.
 
-`docs/metrics.md` is made from this (`python -m training.metrics` prints that page), and comparisons
-of runs take names, directions and thresholds from here.
+`docs/metrics.md` is made from the table (`python -m training.metrics` prints that page), and
+comparisons of runs take names, directions and thresholds from there.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import groupby
 
+from training.metric_table import METRICS, Metric
 
-@dataclass(frozen=True)
-class Threshold:
-    """A value beyond which a run deserves a warning."""
-
-    limit: float
-    warning: str
-    above: bool = True
-    """Whether values above the limit are the bad ones; else those below it."""
-    on_average: bool = False
-    """Whether the run as a whole counts, not its worst moment."""
-
-    def passed_by(self, value: float) -> bool:
-        return value > self.limit if self.above else value < self.limit
-
-    def in_words(self) -> str:
-        which = "above" if self.above else "below"
-        return f"{which} {self.limit:g}: {self.warning}"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One TensorBoard tag; `{name}` in it stands for an operator, a term or a kind of failure."""
-
-    tag: str
-    meaning: str
-    watch_for: str
-    better: str = ""
-    """`higher`, `lower`, or "" where neither is."""
-    matters: bool = False
-    """Whether a comparison of runs shows it unasked."""
-    counts: bool = False
-    """Whether its points add up: the total tells more than any of them."""
-    thresholds: tuple[Threshold, ...] = ()
-    """From mild to severe: the last one passed is told."""
-
-
-SCORES = ("Reward/heldout", "Reward/mean_return")
-"""What a run is judged by: the first of these that it has."""
-LOSS = "Training/loss"
 LOWER_IS_BETTER = ("loss", "error", "perplexity", "latency", "grad_norm", "failed", "failure")
 HIGHER_IS_BETTER = (
-    "reward", "return", "ep_rew", "ep_len", "score", "accuracy", "success", "fps", "per_second",
+    "reward", "return", "ep_rew", "score", "accuracy", "success", "fps", "per_second",
 )  # fmt: skip
 """What the names of other programs' tags suggest; where both do, lower wins ("reward_loss")."""
-
-METRICS: tuple[Metric, ...] = (
-    Metric(
-        "Reward/mean_return",
-        "Mean return of the episodes that ended in this rollout: how much better their last answer "
-        "scored than the answer to the question unchanged. Failed episodes are left out.",
-        "Above 0 the rewrites help on the training questions. A rise proves learning, not that it "
-        "carries over to other questions.",
-        "higher",
-        matters=True,
-    ),
-    Metric(
-        "Reward/heldout",
-        "How much better the policy, acting greedily, has held-out questions answered than "
-        "unchanged: mean over a fixed sample (--eval-sample), every --eval-interval updates.",
-        "The curve that counts: it rises only by what carries over to other questions. A sample of "
-        "32 is noisy; `evaluate_query_mutator.py` asks them all.",
-        "higher",
-        matters=True,
-    ),
-    Metric(
-        "Reward/mean_reward",
-        "Mean reward of a valid step.",
-        "The same as the return where an episode is one rewrite.",
-        "higher",
-    ),
-    Metric(
-        "Reward/score_unchanged",
-        "Mean score of the answers to the questions as they were asked, in this rollout.",
-        "Varies with the questions drawn: compare returns, not scores, between rollouts.",
-    ),
-    Metric(
-        "Reward/score_last",
-        "Mean score of the last answers of the episodes.",
-        "Its distance to `Reward/score_unchanged` is the mean return.",
-        "higher",
-    ),
-    Metric(
-        "Reward/term_{name}",
-        "Mean of one [term of the score](objectives.md) over the valid steps, before its weight.",
-        "A score that rises by one term alone (say closeness without facts) may be gaming it.",
-    ),
-    Metric(
-        "Training/loss",
-        "Policy loss + value loss - entropy bonus, each times its weight, mean over mini-batches.",
-        "Says little by itself, and a lower one may go with a worse score: judge a run by "
-        "`Reward/heldout` and `Reward/mean_return`.",
-        "lower",
-        matters=True,
-    ),
-    Metric(
-        "Training/policy_loss",
-        "PPO's clipped surrogate loss.",
-        "Hovers around 0; large swings mean steps that are too large.",
-    ),
-    Metric(
-        "Training/value_loss",
-        "Half the squared error of the value estimates (clipped).",
-        "Falls towards the variance that cannot be predicted.",
-        "lower",
-    ),
-    Metric(
-        "Training/entropy",
-        "Mean entropy of the policy, in nats.",
-        "Starts near ln(number of actions). A fall to 0 within a few updates is a collapse: raise "
-        "--entropy-coef. No fall at all: nothing is being learned.",
-    ),
-    Metric(
-        "Training/approx_kl",
-        "KL(policy that acted, policy now), estimated as the mean of r - 1 - ln r over the rows of "
-        "a mini-batch, r being the action's probability now over that when it was taken. Taken "
-        "before each optimizer step, mean over the steps: 0 at the first, and the last step's own "
-        "move is not in it.",
-        "Above 0.05 the updates are rough: lower --lr or --ppo-epoch, or set --target-kl 0.02. A "
-        "mini-batch at which --target-kl ends the update is not in the mean.",
-    ),
-    Metric(
-        "Training/clip_fraction",
-        "Share of rows whose probability ratio left the clipping range.",
-        "0.05 to 0.3 is usual; 0 all the time means steps that are too small.",
-    ),
-    Metric(
-        "Training/explained_variance",
-        "Share of the variance of returns that the values given while acting predict: 1 - variance "
-        "of (return - value) / variance of the returns. 0 where all returns are equal.",
-        "1 is perfect, 0 no better than a constant, below 0 worse; -1 stands for all below it.",
-        "higher",
-    ),
-    Metric("Training/learning_rate", "The learning rate of this update.", "Falls with decay on."),
-    Metric(
-        "Training/optimizer_steps",
-        "Optimizer steps of this update.",
-        "Fewer than epochs times mini-batches: --target-kl ended it early, or the rollout had "
-        "fewer valid rows (the last one may be short, failed steps are left out).",
-    ),
-    Metric(
-        "Gradients/norm_before_clip",
-        "Mean norm of the gradient before it is clipped to --max-grad-norm.",
-        "Its size before clipping tells of trouble that the clipped one hides.",
-        "lower",
-        matters=True,
-        thresholds=(
-            Threshold(100, "gradient explosion; a lower --lr helps"),
-            Threshold(200, "severe gradient explosion; a much lower --lr is needed"),
-        ),
-    ),
-    Metric(
-        "Gradients/norm_before_clip_max",
-        "The largest such norm of the update.",
-        "Single spikes are harmless: that is what clipping is for.",
-        "lower",
-    ),
-    Metric(
-        "RL/value_mean",
-        "Mean value estimate of the states of this rollout.",
-        "Should approach the mean return.",
-        matters=True,
-    ),
-    Metric("RL/advantage_std", "Spread of the advantages before normalisation.", "0: no signal."),
-    Metric(
-        "RL/stop_share",
-        "Share of actions that were *stop*.",
-        "1: the policy found that leaving questions alone is best.",
-    ),
-    Metric(
-        "Operators/{name}",
-        "Share of actions that chose this operator.",
-        "What the policy has come to prefer.",
-    ),
-    Metric(
-        "Performance/transitions_per_second",
-        "Environment steps per second of this rollout and its update.",
-        "The speed of the run.",
-        "higher",
-        matters=True,
-    ),
-    Metric(
-        "Performance/calls_per_second",
-        "Calls that the server answered, per second of the rollout.",
-        "Compare with slots / mean latency, the most that the server can do.",
-        "higher",
-    ),
-    Metric(
-        "Performance/mean_call_latency_s",
-        "Mean duration of a call, retries and back-off included.",
-        "Rises with --batch-size once the server's slots are full: then it only queues.",
-        "lower",
-    ),
-    Metric(
-        "Performance/mean_queue_wait_s",
-        "Mean time that a call waited for a slot, where the server tells (Ollama does).",
-        "Above 0: --batch-size exceeds the server's parallelism.",
-        "lower",
-    ),
-    Metric(
-        "Performance/mean_load_s",
-        "Mean time per call spent loading a model, where the server tells (Ollama does).",
-        "Above 0 all the time: two models take turns in memory; use one for both parts.",
-        "lower",
-    ),
-    Metric(
-        "Performance/slots_busy",
-        "Mean number of calls under way during the rollout.",
-        "Close to --batch-size is good; far below it, use more --num-processes.",
-        "higher",
-    ),
-    Metric(
-        "Time/target",
-        "Seconds that calls to the target model took, added up over the slots (the calls that may "
-        "be under way at once). The metrics `Time/…` of an update are parts of one whole, the "
-        "seconds of all slots; the report draws them.",
-        "The largest part where all is well.",
-    ),
-    Metric(
-        "Time/mutation", "The same for calls to the mutator model.", "0 without a model's edit."
-    ),
-    Metric("Time/judge", "The same for calls to the judge.", "Only where one was asked."),
-    Metric(
-        "Time/embedding",
-        "Seconds of slots without a call while texts were embedded, estimated: as many slots are "
-        "taken to be free then as on average.",
-        "Above a tenth: a smaller --embedding-model, or more --num-processes to hide it.",
-        "lower",
-    ),
-    Metric(
-        "Time/learning",
-        "Seconds of slots without a call while the policy learned.",
-        "Above a tenth: fewer --ppo-epoch, or longer rollouts.",
-        "lower",
-    ),
-    Metric(
-        "Time/idle",
-        "Seconds of slots without a call for no such reason: at the end of a rollout, or as there "
-        "are too few environments.",
-        "Above a quarter: raise --num-processes, or lower --batch-size.",
-        "lower",
-    ),
-    Metric(
-        "Performance/concurrency_limit",
-        "Calls at once that the servers are given, found by --batch-size auto; for Ollama the sum "
-        "over its models.",
-        "Settles at the slots (of each model, for Ollama) and one or two more. At --num-processes "
-        "or above: more environments would make the run faster.",
-    ),
-    Metric(
-        "Performance/cache_hit_share",
-        "Share of calls answered from memory: the same question, operator and settings before.",
-        "Rises as questions come round again.",
-        "higher",
-    ),
-    Metric(
-        "Performance/learner_percentage_training",
-        "Percent of wall time spent in PPO updates.",
-        "Small wherever models are asked over a network: their calls take nearly all the time.",
-        "higher",
-        matters=True,
-        thresholds=(
-            Threshold(
-                50,
-                "learner starved: it waits for model calls most of the time. More calls at once or "
-                "a faster server speed the run up; more --ppo-epoch would cost little time",
-                above=False,
-                on_average=True,
-            ),
-        ),
-    ),
-    Metric(
-        "Performance/tokens_per_second",
-        "Tokens that the models wrote, per second of the rollout, where the server counts them.",
-        "The throughput of the server.",
-        "higher",
-    ),
-    Metric(
-        "Servers/{name}_share",
-        "Share of this rollout's calls that went to a server (several servers only).",
-        "A server that is slower gets less.",
-    ),
-    Metric(
-        "Servers/{name}_up",
-        "1 where the server answered at the end of the rollout, 0 where it is left alone.",
-        "0: start it again; it is taken back by itself.",
-        "higher",
-    ),
-    Metric(
-        "Failures/failed_calls",
-        "Calls of this rollout that failed after all retries.",
-        "Not 0: see the first message of each kind on the terminal.",
-        "lower",
-        matters=True,
-        counts=True,
-    ),
-    Metric(
-        "Failures/calls_{name}",
-        "Calls of this rollout that failed after all retries, by kind of failure: connection, "
-        "timeout, server_error, busy, not_found, bad_request, malformed, truncated, outage. A kind "
-        "is drawn from its first failure on.",
-        "timeout: raise --timeout or lower --batch-size; busy: lower --batch-size; not_found: the "
-        "model is gone from the server.",
-        "lower",
-    ),
-    Metric(
-        "Failures/rollouts_collected_again",
-        "How often this rollout was collected anew, since more than --max-failed-share of its "
-        "steps had failed. What was thrown away is in no other figure but the counts of calls.",
-        "Not 0: the server has just been in trouble.",
-        "lower",
-    ),
-    Metric(
-        "Failures/masked_transitions",
-        "Steps of this rollout that failed and were left out of training.",
-        "More than a few percent: fix the server first.",
-        "lower",
-        matters=True,
-        counts=True,
-    ),
-    Metric(
-        "Failures/refused_rewrites",
-        "Rewrites of this rollout that were not used: empty, too long, an answer in place of a "
-        "question, an example repeated, or too far from the question.",
-        "Many: the mutator model is too small for these operators.",
-        "lower",
-        counts=True,
-    ),
-)
 
 
 def markdown() -> str:
@@ -345,23 +23,20 @@ def markdown() -> str:
         "# Metrics",
         "",
         "Every run writes these to TensorBoard (`tensorboard --logdir runs`), against the",
-        "number of environment steps, every `--log-interval` updates. A failed step counts as an",
-        "action that was chosen and is in no other mean.",
+        "number of environment steps, every `--log-interval` updates. Each point is of its own",
+        "rollout and update, but for `Failures/…`, which count all since the point before: their",
+        "points add up. A failed step counts as an action that was chosen and is in no other mean.",
         "This page is made by `python -m training.metrics`.",
         "",
     ]
-    group = ""
-    for metric in METRICS:
-        if (prefix := metric.tag.split("/")[0]) != group:
-            group = prefix
-            lines += [f"## {group}", "", "| metric | what it is | what to watch for | better |"]
-            lines += ["| --- | --- | --- | --- |"]
-        told = [metric.watch_for, *(_sentence(limit.in_words()) for limit in metric.thresholds)]
-        better = metric.better or "—"
-        lines.append(f"| `{metric.tag}` | {metric.meaning} | {' '.join(told)} | {better} |")
-        following = METRICS.index(metric) + 1
-        if following == len(METRICS) or not METRICS[following].tag.startswith(f"{group}/"):
-            lines.append("")
+    for group, metrics in groupby(METRICS, key=lambda metric: metric.tag.split("/")[0]):
+        lines += [f"## {group}", "", "| metric | what it is | what to watch for | better |"]
+        lines += ["| --- | --- | --- | --- |"]
+        for metric in metrics:
+            told = [metric.watch_for, *(_sentence(limit.in_words()) for limit in metric.thresholds)]
+            better = metric.better or "—"
+            lines.append(f"| `{metric.tag}` | {metric.meaning} | {' '.join(told)} | {better} |")
+        lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -379,6 +54,12 @@ def metric_of(tag: str) -> Metric | None:
 def known_tag(tag: str) -> bool:
     """Whether a logged tag is one of those explained."""
     return metric_of(tag) is not None
+
+
+def is_counted(tag: str) -> bool:
+    """Whether the points of a logged tag add up, so that their total tells more than any."""
+    metric = metric_of(tag)
+    return metric is not None and metric.counts
 
 
 def better_of(tag: str) -> str:

@@ -13,6 +13,7 @@ from environment.steps import EnvStep
 from model_client.backend import BackendStatus
 from model_client.client import CallCounts
 from ppo import RolloutStorage, UpdateStats
+from training import tags
 
 TRANSITION_KEYS = (
     "question_id",
@@ -80,31 +81,33 @@ class RolloutLog:
         failed = (result for _, result in sorted(self.steps.items()) if result.failed)
         return next((str(result.info["failure"]) for result in failed), "")
 
+    def refused(self) -> int:
+        """Rewrites that were not used."""
+        valid = (result for result in self.steps.values() if not result.failed)
+        return sum(bool(result.info["refused_rewrite"]) for result in valid)
+
     def metrics(self) -> dict[str, float]:
         """What the steps themselves tell."""
         valid = [result for _, result in sorted(self.steps.items()) if not result.failed]
-        metrics: dict[str, float] = {
-            "Failures/masked_transitions": self.masked(),
-            "Failures/refused_rewrites": sum(bool(step.info["refused_rewrite"]) for step in valid),
-        }
         actions = Counter(result.info["operator"] for result in self.steps.values())
-        metrics["RL/stop_share"] = actions.pop("stop", 0) / len(self.steps)
-        metrics |= {f"Operators/{name}": n / len(self.steps) for name, n in actions.items()}
+        metrics = {tags.STOP_SHARE: actions.pop("stop", 0) / len(self.steps)}
+        for name, many in actions.items():
+            metrics[tags.OPERATOR_SHARE.format(name=name)] = many / len(self.steps)
         if not valid:
             return metrics
-        metrics["Reward/mean_reward"] = _mean([step.reward for step in valid])
+        metrics[tags.MEAN_REWARD] = _mean([step.reward for step in valid])
         terms: dict[str, list[float]] = defaultdict(list)
         for step in valid:
             for name, term in step.info["terms"].items():
                 terms[name].append(term["value"])
-        metrics |= {f"Reward/term_{name}": _mean(values) for name, values in terms.items()}
+        metrics |= {tags.TERM.format(name=name): _mean(found) for name, found in terms.items()}
         ended = [step for step in valid if step.episode_return is not None]
         if ended:
             last = [step.info["score"] for step in ended]
             returns = [step.episode_return or 0.0 for step in ended]
-            metrics["Reward/mean_return"] = _mean(returns)
-            metrics["Reward/score_last"] = _mean(last)
-            metrics["Reward/score_unchanged"] = _mean(last) - _mean(returns)
+            metrics[tags.MEAN_RETURN] = _mean(returns)
+            metrics[tags.SCORE_LAST] = _mean(last)
+            metrics[tags.SCORE_UNCHANGED] = _mean(last) - _mean(returns)
         return metrics
 
 
@@ -113,18 +116,22 @@ def learning_metrics(
 ) -> dict[str, float]:
     """What the update tells."""
     metrics = {
-        "Training/learning_rate": learning_rate,
-        "Training/optimizer_steps": float(stats.optimizer_steps),
-        "Training/explained_variance": stats.explained_variance,
+        tags.LEARNING_RATE: learning_rate,
+        tags.OPTIMIZER_STEPS: float(stats.optimizer_steps),
+        tags.EXPLAINED_VARIANCE: stats.explained_variance,
     }
     if storage.valid.any():
-        metrics["RL/value_mean"] = float(storage.values[storage.valid].mean())
-        metrics["RL/advantage_std"] = float(storage.advantages[storage.valid].std())
+        metrics[tags.VALUE_MEAN] = float(storage.values[storage.valid].mean())
+        metrics[tags.ADVANTAGE_STD] = float(storage.advantages[storage.valid].std())
     if stats.optimizer_steps:
-        for name in ("loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction"):
-            metrics[f"Training/{name}"] = getattr(stats, name)
-        metrics["Gradients/norm_before_clip"] = stats.norm_before_clip
-        metrics["Gradients/norm_before_clip_max"] = stats.norm_before_clip_max
+        metrics[tags.LOSS] = stats.loss
+        metrics[tags.POLICY_LOSS] = stats.policy_loss
+        metrics[tags.VALUE_LOSS] = stats.value_loss
+        metrics[tags.ENTROPY] = stats.entropy
+        metrics[tags.APPROX_KL] = stats.approx_kl
+        metrics[tags.CLIP_FRACTION] = stats.clip_fraction
+        metrics[tags.GRADIENT_NORM] = stats.norm_before_clip
+        metrics[tags.GRADIENT_NORM_MAX] = stats.norm_before_clip_max
     return metrics
 
 
@@ -137,31 +144,37 @@ def performance_metrics(
     latency_s = after.latency_s - before.latency_s
     collect_s = max(collect_s, 1e-9)
     metrics = {
-        "Performance/transitions_per_second": steps / (collect_s + learn_s),
-        "Performance/calls_per_second": calls / collect_s,
-        "Performance/slots_busy": latency_s / collect_s,
-        "Performance/learner_percentage_training": 100 * learn_s / (collect_s + learn_s),
-        "Performance/tokens_per_second": (after.completion_tokens - before.completion_tokens)
-        / collect_s,
+        tags.TRANSITIONS_PER_SECOND: steps / (collect_s + learn_s),
+        tags.CALLS_PER_SECOND: calls / collect_s,
+        tags.SLOTS_BUSY: latency_s / collect_s,
+        tags.LEARNER_PERCENTAGE: 100 * learn_s / (collect_s + learn_s),
+        tags.TOKENS_PER_SECOND: (after.completion_tokens - before.completion_tokens) / collect_s,
     }
     if calls:
-        metrics["Performance/mean_call_latency_s"] = latency_s / calls
-        metrics["Performance/mean_queue_wait_s"] = (after.queue_s - before.queue_s) / calls
-        metrics["Performance/mean_load_s"] = (after.load_s - before.load_s) / calls
+        metrics[tags.MEAN_CALL_LATENCY_S] = latency_s / calls
+        metrics[tags.MEAN_QUEUE_WAIT_S] = (after.queue_s - before.queue_s) / calls
+        metrics[tags.MEAN_LOAD_S] = (after.load_s - before.load_s) / calls
     if calls + hits:
-        metrics["Performance/cache_hit_share"] = hits / (calls + hits)
+        metrics[tags.CACHE_HIT_SHARE] = hits / (calls + hits)
     return metrics
 
 
-def failure_metrics(
-    before: CallCounts, after: CallCounts, *, kinds: Iterable[str], collected_again: int
-) -> dict[str, float]:
-    """What went wrong, by kind: those that the run has met so far."""
+def failure_counts(
+    log: RolloutLog,
+    before: CallCounts,
+    after: CallCounts,
+    *,
+    kinds: Iterable[str],
+    collected_again: int,
+) -> dict[str, int]:
+    """What went wrong in a rollout, calls by kind too: those that the run has met so far."""
     made = after.failures_by_kind - before.failures_by_kind
     return {
-        "Failures/failed_calls": after.failed_calls - before.failed_calls,
-        "Failures/rollouts_collected_again": collected_again,
-        **{f"Failures/calls_{kind}": made[kind] for kind in kinds},
+        tags.MASKED_TRANSITIONS: log.masked(),
+        tags.REFUSED_REWRITES: log.refused(),
+        tags.FAILED_CALLS: after.failed_calls - before.failed_calls,
+        tags.COLLECTED_AGAIN: collected_again,
+        **{tags.FAILED_CALLS_OF_KIND.format(name=kind): made[kind] for kind in kinds},
     }
 
 
@@ -171,13 +184,13 @@ def server_metrics(
     """How the servers fared; `found_out` tells that their limits are not set by the user."""
     metrics: dict[str, float] = {}
     if found_out:
-        metrics["Performance/concurrency_limit"] = sum(server.limit or 0 for server in after)
+        metrics[tags.CONCURRENCY_LIMIT] = sum(server.limit or 0 for server in after)
     if len(after) > 1:
         calls = [new.calls - old.calls for old, new in zip(before, after, strict=True)]
         for server, made in zip(after, calls, strict=True):
             name = server.name.replace(":", "_")
-            metrics[f"Servers/{name}_share"] = made / max(1, sum(calls))
-            metrics[f"Servers/{name}_up"] = float(server.up)
+            metrics[tags.SERVER_SHARE.format(name=name)] = made / max(1, sum(calls))
+            metrics[tags.SERVER_UP.format(name=name)] = float(server.up)
     return metrics
 
 

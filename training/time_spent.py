@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from model_client.client import CallCounts
+from training import tags
 
-PURPOSES = {"mutation": "mutation", "answer": "target", "judge": "judge"}
+PURPOSES = {"mutation": tags.TIME_MUTATION, "answer": tags.TIME_TARGET, "judge": tags.TIME_JUDGE}
 
 
 def time_metrics(
@@ -30,11 +31,11 @@ def time_metrics(
     # What ends within an update may have begun before it: the sum can be above all there is.
     free = max(0.0, slots * (collect_s + learn_s) - sum(spent.values()) - learning)
     embedding = free * min(1.0, embed_s / max(collect_s, 1e-9))
-    metrics = {f"Time/{PURPOSES[purpose]}": seconds for purpose, seconds in spent.items()}
+    metrics = {PURPOSES[purpose]: seconds for purpose, seconds in spent.items()}
     return metrics | {
-        "Time/embedding": embedding,
-        "Time/learning": learning,
-        "Time/idle": free - embedding,
+        tags.TIME_EMBEDDING: embedding,
+        tags.TIME_LEARNING: learning,
+        tags.TIME_IDLE: free - embedding,
     }
 
 

@@ -25,7 +25,7 @@ from training.progress import Progress
 from training.repeats import Repeats
 from training.rollout_log import (
     RolloutLog,
-    failure_metrics,
+    failure_counts,
     learning_metrics,
     performance_metrics,
     server_metrics,
@@ -33,6 +33,7 @@ from training.rollout_log import (
 from training.run_directory import SUMMARY, RunDirectory
 from training.settings import Settings
 from training.setup import Task
+from training.tags import HELDOUT
 from training.time_spent import time_metrics
 from training.trainer_state import Learner, copied, misfit_told, read_counts, read_sizes
 
@@ -85,6 +86,7 @@ class Trainer:
         self.heldout = sample_questions(task.heldout, settings.eval_sample)
         self._before_resume = RunCounts()
         self._curve_sizes: dict[str, int] = {}
+        self._writer: CurveWriter | None = None
         self._saved: Checkpoint | None = None
         self._on_disk: Checkpoint | None = None
 
@@ -95,7 +97,8 @@ class Trainer:
         return self.counts.update + ceil(left / self.rollout_rows)
 
     def begin(self) -> None:
-        """Asks the first question of every environment: a new run starts here."""
+        """Asks the first question of every environment: a new run starts here, and its minutes."""
+        self._writer = self._curve_writer()
         self.envs.batch_reset()
         self._remember()
 
@@ -104,9 +107,8 @@ class Trainer:
 
         Returns the summary.
         """
-        writer = CurveWriter(
-            self.run.tensorboard, self._curve_sizes, first_step=self.counts.env_steps + 1
-        )
+        writer = self._writer
+        assert writer is not None
         progress = Progress(
             self.settings.num_env_steps,
             self.counts.env_steps,
@@ -150,6 +152,7 @@ class Trainer:
         self._curve_sizes = checkpoint.state["curves"]
         store.tidy(self.counts.env_steps)
         self.run.cut_back(self.counts.transitions_bytes, self._curve_sizes)
+        self._writer = self._curve_writer()
         self._saved = self._on_disk = checkpoint
 
     def _why_not_resumable(self, checkpoint: Checkpoint) -> str:
@@ -183,6 +186,15 @@ class Trainer:
         counts.trained_transitions += stats.trained_rows
         counts.masked_transitions += log.masked()
         counts.count_calls(self.models.client.counts(), self._before_resume)
+        counts.note_failures(
+            failure_counts(
+                log,
+                calls_before,
+                calls_collected,
+                kinds=counts.failures_by_kind,
+                collected_again=collected_again,
+            )
+        )
         if returns := log.returns():
             counts.note_return(float(np.mean(returns)), self.updates)
         counts.transitions_bytes = self.run.append_transitions(
@@ -209,12 +221,7 @@ class Trainer:
                 embed_s=self.models.encoder.seconds - embedded_before,
                 learn_s=learned - collected,
             )
-            metrics |= failure_metrics(
-                calls_before,
-                calls_collected,
-                kinds=counts.failures_by_kind,
-                collected_again=collected_again,
-            )
+            metrics |= counts.take_failures()
             metrics |= server_metrics(
                 servers_before,
                 self.models.client.servers(),
@@ -230,6 +237,10 @@ class Trainer:
         self._remember(writer)
         if counts.update % settings.save_interval == 0:
             self.save()
+
+    def _curve_writer(self) -> CurveWriter:
+        first_step = self.counts.env_steps + 1
+        return CurveWriter(self.run.tensorboard, self._curve_sizes, first_step=first_step)
 
     def _slots(self) -> int:
         """Calls that may be under way at once."""
@@ -298,7 +309,7 @@ class Trainer:
         started = time.monotonic()
         counts.heldout_gain = self._heldout_gain()
         if counts.heldout_gain is not None:
-            writer.add_scalar("Reward/heldout", counts.heldout_gain, counts.env_steps)
+            writer.add_scalar(HELDOUT, counts.heldout_gain, counts.env_steps)
         counts.heldout_update = counts.update
         counts.count_calls(self.models.client.counts(), self._before_resume)
         counts.wall_time_s += time.monotonic() - started

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
+import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from command_line import printable
 from errors import UserError
 
+if TYPE_CHECKING:
+    from experiments.runs import Run
+
+logger = logging.getLogger(__name__)
 REPORT = "report.html"
 
 
@@ -38,18 +43,15 @@ def write_report(
     """Writes the report of some runs, whole or not at all; returns its path."""
     from experiments.report.findings import read
     from experiments.report.page import page
-    from experiments.runs import load_runs
+    from training.files import write_atomically
 
-    materials = [read(run) for run in load_runs(runs)]
+    materials = [read(run) for run in _ours(runs)]
     text = page(materials).encode("utf-8", "replace")
     path = Path(output)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(text)
-        temporary.replace(path)
+        write_atomically(path, lambda file: file.write(text))
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise UserError(f"cannot write {path}: {error.strerror}") from error
     if png is not None:
         from experiments.report.png import draw_all
@@ -58,12 +60,35 @@ def write_report(
     return path
 
 
+def _ours(paths: Sequence[str | Path]) -> list[Run]:
+    """The runs that have a log of transitions; others are left out with a warning."""
+    from experiments.runs import load_runs
+    from training.run_directory import TRANSITIONS
+
+    ours = []
+    for run in load_runs(paths):
+        if (run.path / TRANSITIONS).exists():
+            ours.append(run)
+        else:
+            logger.warning("%s is left out: it has no %s", run.path, TRANSITIONS)
+    if not ours:
+        raise UserError(
+            "report needs a run of train_query_mutator.py, which has made steps; "
+            "python -m experiments analyze reads those of other programs"
+        )
+    return ours
+
+
 def report_finished(run: Path) -> None:
     """Writes the report of a run that has ended; one that cannot be made is told, and no more."""
     try:
         print(printable(f"report: {write_report([run], run / REPORT)}"))
     except UserError as error:
         print(printable(f"no report: {error}"))
+    except Exception as error:  # a bug in a picture takes nothing from what was learned
+        logger.debug("the report of %s", run, exc_info=True)
+        where = f"python -m experiments report {run} shows where"
+        print(printable(f"no report: {type(error).__name__}: {error}; {where}"))
 
 
 def refresh_report(run: Path) -> None:

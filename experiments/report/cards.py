@@ -6,10 +6,11 @@ import json
 import shlex
 from typing import Any
 
+from command_line import counted, without_passwords
 from experiments.report import findings
 from experiments.report.digest import RIGHT
 from experiments.report.findings import Material
-from experiments.report.markup import Markup, element, name, plain, without_passwords
+from experiments.report.markup import Markup, element, name, plain
 from experiments.report.sections import (
     card,
     example,
@@ -31,9 +32,10 @@ def run_cards(material: Material, prefix: str = "") -> Named:
     if (learning := _learning(material, prefix)) is not None:
         parts.append(("Learning", learning))
     if material.evaluation is not None:
-        parts.append(("Evaluation", _evaluation(material.evaluation, prefix)))
+        after = findings.evaluated_after(material)
+        parts.append(("Evaluation", _evaluation(material.evaluation, after, prefix)))
     if (used := findings.operators_used(material.digest)) is not None:
-        text = note("What the policy chose, update by update.")
+        text = note("What the policy chose, over training.")
         content = card("Operators", used.says, text, plotted(used), key=f"{prefix}operators")
         parts.append(("Operators", content))
     if (heat := findings.heat_map(material.digest)) is not None:
@@ -50,8 +52,10 @@ def _learning(material: Material, prefix: str) -> Markup | None:
     figure = findings.learning(material)
     if figure is None:
         return None
+    joined = material.digest.joined()
     text = note(
-        "Each point is an update; the band is the 95 % interval of its mean. ",
+        f"Each point is {'an update' if joined == 1 else f'{joined} updates'}; the band is the "
+        "95 % interval of its mean. ",
         "Squares are a fixed sample of questions that are not trained on."
         if len(figure.lines) > 1
         else "These are the questions it is trained on; others may differ.",
@@ -78,12 +82,14 @@ def _scores_and_time(material: Material, prefix: str) -> Named:
     return [(" and ".join(label for label, _ in found), both)]
 
 
-def _evaluation(evaluation: dict[str, Any], prefix: str) -> Markup:
+def _evaluation(evaluation: dict[str, Any], after: int | None, prefix: str) -> Markup:
+    stale = "" if after is None else f"Evaluated after {counted(after, 'step')} of training. "
     content: list[Markup] = [
         note(
+            stale,
             "The same questions asked in every way; 95 % intervals that hold together within a "
             "table. Right of the line the policy is ahead: blue where that is certain, red where "
-            "it is certainly behind, grey where it cannot be told."
+            "it is certainly behind, grey where it cannot be told.",
         )
     ]
     if leads := findings.leads(evaluation):
@@ -124,7 +130,7 @@ def _settings(material: Material, prefix: str) -> Markup:
             element("pre", element("code", shlex.join(again))),
         ]
     if command := config.get("command"):
-        shown = without_passwords(plain(command, 4000))
+        shown = plain(without_passwords(str(command)), 4000)
         content += [
             note("It was started with:"),
             element("pre", element("code", f"python {shown}")),
@@ -140,7 +146,8 @@ def _settings(material: Material, prefix: str) -> Markup:
     if settings:
         rows = [(name(key), _value(value)) for key, value in settings.items()]
         every = table(("setting", "value"), rows, caption="All settings", kind="texts")
-        content.append(element("details", element("summary", f"All {len(rows)} settings"), every))
+        summary = element("summary", f"All {len(rows)} settings")
+        content.append(element("details", summary, every, class_="data"))
     return card("Settings", "How to repeat it", *content, key=f"{prefix}settings")
 
 
@@ -163,4 +170,4 @@ def _changed(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _value(value: Any) -> str:
     shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return without_passwords(plain(shown, 300))
+    return plain(without_passwords(shown), 300)

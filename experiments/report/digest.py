@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from experiments.report.figures import Cell, Numbers
+from experiments.report.figures import ALL, Cell, Name, Numbers
 from experiments.transitions import SCORES, read_transitions
 
 RIGHT = 0.5
 """An answer counts as right from this score on."""
 EXAMPLES = 4
-ALL = "all"
 STOP = "stop"
 LEAVES_ALONE = "leaves it alone"
 MOST_POINTS = 60
@@ -82,7 +81,7 @@ class Digest:
     """A run's transitions, added up."""
 
     updates: dict[int, UpdateDigest] = field(default_factory=lambda: defaultdict(UpdateDigest))
-    cells: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    cells: dict[tuple[Name, Name], list[float]] = field(default_factory=dict)
     """Count, sum of rewards, answers that became right and wrong, by operator and category."""
     before: array[float] = field(default_factory=lambda: array("d"))
     """The score of the question unchanged, of each episode that ended."""
@@ -92,10 +91,14 @@ class Digest:
     transitions: int = 0
     failed: int = 0
 
+    def joined(self, most: int = MOST_POINTS) -> int:
+        """How many updates make one of the points that are at most so many."""
+        return max(1, math.ceil(len(self.updates) / most))
+
     def points(self, most: int = MOST_POINTS) -> list[tuple[int, UpdateDigest]]:
         """The steps done at the end of each update, with it; long runs have updates joined."""
         ordered = [self.updates[number] for number in sorted(self.updates)]
-        together = max(1, math.ceil(len(ordered) / most))
+        together = self.joined(most)
         points, steps = [], 0
         for start in range(0, len(ordered), together):
             joined = UpdateDigest()
@@ -105,7 +108,7 @@ class Digest:
             points.append((steps, joined))
         return points
 
-    def cell(self, operator: str, category: str) -> Cell | None:
+    def cell(self, operator: Name, category: Name) -> Cell | None:
         """What an operator did to a category; None where it was never used there."""
         found = self.cells.get((operator, category))
         if not found:
@@ -117,8 +120,8 @@ class Digest:
         """The operators (0) or categories (1) there are, the most used first."""
         used: Counter[str] = Counter()
         for key, (count, *_) in self.cells.items():
-            if key[place] != ALL and key[1 - place] == ALL:
-                used[key[place]] += int(count)
+            if (known := key[place]) is not ALL and key[1 - place] is ALL:
+                used[known] += int(count)
         return [name for name, _ in used.most_common()]
 
     def tenths(self) -> tuple[UpdateDigest, UpdateDigest]:
@@ -152,7 +155,8 @@ class Digest:
         if operator == STOP:
             return
         turned = (previous_score < RIGHT <= score, score < RIGHT <= previous_score)
-        for key in ((operator, category), (operator, ALL), (ALL, category), (ALL, ALL)):
+        pairs: list[tuple[Name, Name]] = [(operator, category), (operator, ALL), (ALL, category)]
+        for key in (*pairs, (ALL, ALL)):
             cell = self.cells.setdefault(key, [0, 0.0, 0, 0])
             for place, value in enumerate((1, reward, *turned)):
                 cell[place] += value

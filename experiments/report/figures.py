@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,15 @@ Rows = list[tuple[str, ...]]
 
 MOST_COLOURS = 8
 OTHERS = "others"
+ALL = None
+"""In place of the name of an operator or category: all of them."""
+Name = str | None
+FEWEST_SHOWN = 5
+"""Pairs from which on an interval is shown, as in an evaluation; and uses from which on a cell of
+a heat map has its full colour.
+"""
+SHADES = 5
+FAINT = 1
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,13 @@ class Line:
     each: Sequence[tuple[Numbers, Numbers]] = ()
     """The curves that this one is the mean of."""
 
+    def interval(self, place: int) -> tuple[float, float] | None:
+        """The ends of the band at a point; None where it has none."""
+        if self.low is None or self.high is None:
+            return None
+        ends = float(self.low[place]), float(self.high[place])
+        return ends if all(map(math.isfinite, ends)) else None
+
 
 @dataclass(frozen=True)
 class Curves:
@@ -45,6 +63,8 @@ class Curves:
     zero: str
     """What a value of 0 stands for."""
     x_label: str = "environment steps"
+    left_out: str = ""
+    """Which lines there are no colours for, in a sentence."""
 
     @property
     def range(self) -> tuple[float, float]:
@@ -67,9 +87,8 @@ class Curves:
         rows: Rows = []
         for line in self.lines:
             for place in _some(len(line.x)):
-                interval = ""
-                if line.low is not None and line.high is not None:
-                    interval = f"{signed(line.low[place])} to {signed(line.high[place])}"
+                ends = line.interval(place)
+                interval = f"{signed(ends[0])} to {signed(ends[1])}" if ends else ""
                 steps = f"{line.x[place]:,.0f}"
                 rows.append((line.name, steps, signed(line.y[place]), interval))
         return ("curve", self.x_label, "value", "95 % interval"), rows
@@ -130,6 +149,16 @@ class Cell:
     to_right: int
     to_wrong: int
 
+    @property
+    def few(self) -> bool:
+        """Whether it was used too little to say much."""
+        return self.count < FEWEST_SHOWN
+
+    @property
+    def flips(self) -> str:
+        """The shares of answers that became right and wrong."""
+        return f"▲{self.to_right / self.count:.0%} ▼{self.to_wrong / self.count:.0%}"
+
 
 @dataclass(frozen=True)
 class HeatMap:
@@ -139,8 +168,19 @@ class HeatMap:
     says: str
     operators: Sequence[str]
     categories: Sequence[str]
-    cells: dict[tuple[str, str], Cell]
-    """By operator and category; the name `all` stands for all of them."""
+    cells: dict[tuple[Name, Name], Cell]
+    """By operator and category, either of which may be `ALL`."""
+
+    @cached_property
+    def deepest(self) -> float:
+        """The gain or loss that has the deepest shade."""
+        return max([0.05, *(abs(cell.gain) for cell in self.cells.values() if not cell.few)])
+
+    def shade(self, cell: Cell) -> int:
+        """How deep a cell is coloured, below 0 where the operator hurts."""
+        level = min(SHADES, math.ceil(abs(cell.gain) / self.deepest * SHADES - 0.5))
+        level = min(level, FAINT) if cell.few else level
+        return level if cell.gain > 0 else -level
 
 
 @dataclass(frozen=True)
@@ -153,6 +193,13 @@ class Interval:
     high: float | None
     about: tuple[str, ...] = ()
     """Further cells of its row."""
+
+    @property
+    def certain(self) -> str:
+        """Whether the difference is certainly for the `better` or `worse`, or `unsure`."""
+        if self.low is None or self.high is None:
+            return "unsure"
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "unsure"
 
 
 @dataclass(frozen=True)

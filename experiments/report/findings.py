@@ -12,8 +12,10 @@ import numpy as np
 
 from command_line import counted
 from experiments.events import Curve
-from experiments.report.digest import ALL, RIGHT, Digest, UpdateDigest, digest_run, finite
+from experiments.report.digest import RIGHT, Digest, UpdateDigest, digest_run, finite
 from experiments.report.figures import (
+    ALL,
+    FEWEST_SHOWN,
     Cell,
     Curves,
     Distribution,
@@ -21,6 +23,7 @@ from experiments.report.figures import (
     HeatMap,
     Interval,
     Line,
+    Name,
     Numbers,
     Stack,
     stacked,
@@ -28,16 +31,16 @@ from experiments.report.figures import (
 from experiments.report.markup import name
 from experiments.report.scales import signed
 from experiments.runs import Run
+from training import tags
 from training.run_directory import RunDirectory
 
-HELDOUT = "Reward/heldout"
 TIMES = {
-    "Time/target": "target",
-    "Time/mutation": "mutator",
-    "Time/judge": "judge",
-    "Time/embedding": "embedding",
-    "Time/learning": "learning",
-    "Time/idle": "idle",
+    tags.TIME_TARGET: "target",
+    tags.TIME_MUTATION: "mutator",
+    tags.TIME_JUDGE: "judge",
+    tags.TIME_EMBEDDING: "embedding",
+    tags.TIME_LEARNING: "learning",
+    tags.TIME_IDLE: "idle",
 }
 """Slot-seconds of an update by what they were spent on; together all that there were."""
 RETURN_LABEL = "mean return (gain in score)"
@@ -47,8 +50,6 @@ MOST_OPERATORS = 12
 BINS = 10
 ENOUGH = 10
 """Uses from which on a cell of the heat map is spoken of."""
-FEWEST_SHOWN = 5
-"""Pairs from which on an interval is shown, as in an evaluation."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def training_line(material: Material, label: str) -> Line | None:
 
 def heldout_line(material: Material, label: str) -> Line | None:
     """The held-out curve; None where none was drawn."""
-    curve = material.run.curves.get(HELDOUT)
+    curve = material.run.curves.get(tags.HELDOUT)
     if curve is None:
         return None
     known = np.isfinite(curve.values)
@@ -200,19 +201,21 @@ def heat_map(digest: Digest) -> HeatMap | None:
     operators, categories = digest.names(0)[:MOST_OPERATORS], digest.names(1)[:MOST_CATEGORIES]
     if not operators:
         return None
-    cells = {
-        (name(operator), name(category)): cell
+    cells: dict[tuple[Name, Name], Cell] = {
+        (operator, category): cell
         for operator in (*operators, ALL)
         for category in (*categories, ALL)
         if (cell := digest.cell(operator, category)) is not None
     }
-    shown = [name(operator) for operator in operators]
-    kinds = sorted(name(category) for category in categories)
-    return HeatMap("heatmap", _helps_most(cells), shown, kinds, cells)
+    return HeatMap("heatmap", _helps_most(cells), operators, sorted(categories), cells)
 
 
-def _helps_most(cells: dict[tuple[str, str], Cell]) -> str:
-    single = {key: cell for key, cell in cells.items() if ALL not in key and cell.count >= ENOUGH}
+def _helps_most(cells: dict[tuple[Name, Name], Cell]) -> str:
+    single = {
+        (name(operator), name(category)): cell
+        for (operator, category), cell in cells.items()
+        if operator is not ALL and category is not ALL and cell.count >= ENOUGH
+    }
     if not single:
         return "Which rewrite helps which kind of question"
     best = max(single, key=lambda key: single[key].gain)
@@ -239,6 +242,13 @@ def scores(digest: Digest) -> Distribution | None:
     right = [float(np.mean(values >= RIGHT)) for values in (before, after)]
     says = f"{right[0]:.0%} of the answers were right before the rewrite, {right[1]:.0%} after it"
     return Distribution("scores", says, "share of answers", "score", edges, old, new)
+
+
+def evaluated_after(material: Material) -> int | None:
+    """The steps after which the run was evaluated, where it has gone on since; else None."""
+    then = finite((material.evaluation or {}).get("env_steps"))
+    last = finite((material.run.summary or {}).get("env_steps"))
+    return None if then is None or last is None or then == last else int(then)
 
 
 def evaluated(evaluation: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 
 from command_line import printable
 
@@ -71,16 +70,17 @@ def join(*children: Child) -> Markup:
     return Markup("".join(escaped(child) for child in children if child is not None))
 
 
-def without_passwords(text: str) -> str:
-    """The text without what stands before the @ of an address: pages are passed on.
+def breakable(text: str) -> Markup:
+    """A name that may go on in the next line after each of its underscores.
 
-    >>> without_passwords("--server http://me:secret@host:1/v1")
-    '--server http://…@host:1/v1'
+    >>> breakable("step_by_step")
+    'step_<wbr>by_<wbr>step'
     """
-    return re.sub(r"(://)[^/\s'\"]*@", r"\1…@", text)
+    first, *rest = text.split("_")
+    return join(first, *(part for word in rest for part in ("_", element("wbr"), word)))
 
 
-_VOID = {"br", "meta", "link"}
+_VOID = {"br", "wbr", "meta", "link"}
 
 
 def _attribute(key: str, value: object) -> str:

@@ -89,7 +89,11 @@ def _headline(material: Material) -> tuple[str, str]:
     if material.evaluation is not None:
         verdict = material.evaluation["verdict"]
         sentence = plain(verdict["sentence"], 600)
-        return HEADLINES.get(str(verdict.get("outcome")), "What the run learned"), sentence
+        claim = HEADLINES.get(str(verdict.get("outcome")), "What the run learned")
+        if (after := findings.evaluated_after(material)) is not None:
+            claim = f"Evaluated after {counted(after, 'step')}: {claim[:1].lower()}{claim[1:]}"
+            return claim, f"{sentence} Training has gone on since."
+        return claim, sentence
     if not material.digest.updates:
         return "No step has been made yet", ""
     claim, figures = findings.learned(material.digest)
@@ -124,25 +128,23 @@ def _several_cards(materials: Sequence[Material], comparison: Comparison | None)
     content = [table(head, rows, caption=caption, kind="wide", titled=False)]
     if comparison is not None:
         if comparison.several_seeds:
-            seeds = several.group_rows(comparison)
-            told = "Seeds together, with 95 % intervals"
-            content += [element("h3", told), table(*seeds, caption=told, titled=False)]
+            content.append(element("h3", "Seeds together"))
+            if len(comparison.groups) > 1:
+                content.append(note(several.BETTER))
+            for score, columns, groups in several.group_tables(comparison):
+                content.append(table(columns, groups, caption=score, kind="wide groups"))
         if warnings := cautions(comparison):
-            items = [element("li", plain(warning, 400)) for warning in warnings[:MOST_WARNINGS]]
+            items = [element("li", plain(warning, 800)) for warning in warnings[:MOST_WARNINGS]]
             content += [element("h3", "Watch out"), element("ul", *items, class_="warnings")]
-        metrics = table(*several.metric_rows(comparison), caption="Metrics that matter, run by run")
+        head, rows = several.metric_rows(comparison)
+        metrics = table(head, rows, caption="Metrics that matter, run by run", kind="metrics")
         summary = element("summary", "The metrics that matter, and where each was best")
         content.append(element("details", summary, metrics))
     parts = [("Comparison", card("Comparison", caption, *content, key="comparison"))]
     found = several.together(materials)
     for heldout, label in ((False, "Learning"), (True, "Held-out questions")):
         if figure := several.curves(found, heldout=heldout):
-            text = note(
-                "A thick line is the mean of its seeds, thin ones are the seeds, the band is the "
-                f"95 % interval of the mean (from {several.FEWEST_SEEDS} seeds on)."
-                if any(line.each for line in figure.lines)
-                else "Bands are 95 % intervals over the episodes of an update."
-            )
+            text = note(several.curves_note(figure))
             curves = card(label, figure.says, text, plotted(figure), key=figure.key)
             parts.append((label, curves))
     for number, material in enumerate(materials[:MOST_IN_DETAIL], 1):
@@ -151,7 +153,7 @@ def _several_cards(materials: Sequence[Material], comparison: Comparison | None)
         details = element(
             "details", heading, run_tiles(material), *cards, class_="run", id=f"run{number}"
         )
-        parts.append((name(material.run.name, 30), details))
+        parts.append((name(material.run.name, 40), details))
     if len(materials) > MOST_IN_DETAIL:
         left = len(materials) - MOST_IN_DETAIL
         parts.append(("", note(f"{counted(left, 'run')} more only in the comparison.")))

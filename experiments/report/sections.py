@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from command_line import counted
 from experiments.report import svg
-from experiments.report.digest import ALL, RIGHT, Example, finite
-from experiments.report.figures import Cell, Curves, Distribution, Forest, HeatMap, Interval, Stack
-from experiments.report.findings import FEWEST_SHOWN, Material
-from experiments.report.markup import Markup, element, join, name, plain
+from experiments.report.digest import RIGHT, Example, finite
+from experiments.report.figures import (
+    ALL,
+    FEWEST_SHOWN,
+    Curves,
+    Distribution,
+    Forest,
+    HeatMap,
+    Interval,
+    Name,
+    Stack,
+)
+from experiments.report.findings import Material
+from experiments.report.markup import LONGEST_NAME, Markup, breakable, element, join, name, plain
 from experiments.report.scales import signed
 from experiments.report.words import marked
-
-SHADES = 5
-FAINT = 1
 
 
 def card(kicker: str, says: str, *content: str | None, key: str) -> Markup:
@@ -86,30 +92,25 @@ def scrolling(label: str, content: Markup) -> Markup:
 
 def _row(cells: Sequence[str]) -> Markup:
     first, *rest = cells
-    return element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in rest))
+    return element("tr", _row_name(first), *(element("td", cell) for cell in rest))
+
+
+def _row_name(text: str) -> Markup:
+    """The first cell of a row; a span bounds its width, which on a cell itself is undefined."""
+    return element("th", element("span", breakable(text)), scope="row")
 
 
 def heat_table(figure: HeatMap) -> Markup:
     """The heat map as a table: it is its own data table, and its numbers do not need colour."""
-    deepest = max(
-        [abs(cell.gain) for key, cell in figure.cells.items() if cell.count >= FEWEST_SHOWN],
-        default=0.0,
-    )
-    deepest = max(0.05, deepest)
-    operators = [*figure.operators, ALL]
-    head = (
-        "kind of question",
-        *(name(op, 24) if op != ALL else "all rewrites" for op in operators),
-    )
+    operators = (*figure.operators, ALL)
+    names = [_named(operator, "all rewrites", 24) for operator in operators]
+    heads = [element("th", breakable(head), scope="col") for head in ("kind of question", *names)]
     rows = []
     for category in (*figure.categories, ALL):
-        label = "all kinds" if category == ALL else category
-        cells = [
-            _heat_cell(figure.cells.get((operator, category)), deepest, operator == ALL)
-            for operator in operators
-        ]
-        kind = "sum" if category == ALL else None
-        rows.append(element("tr", element("th", label, scope="row"), *cells, class_=kind))
+        label = _named(category, "all kinds")
+        cells = [_heat_cell(figure, operator, category) for operator in operators]
+        kind = "sum" if category is ALL else None
+        rows.append(element("tr", _row_name(label), *cells, class_=kind))
     told = note(
         "In a cell: the mean gain in score (the reward); the share of answers that became right "
         f"(▲) and wrong (▼), right being a score of at least {RIGHT:g}; how often it was used. "
@@ -123,9 +124,7 @@ def heat_table(figure: HeatMap) -> Markup:
             element(
                 "table",
                 element("caption", caption, class_="hidden"),
-                element(
-                    "thead", element("tr", *(element("th", cell, scope="col") for cell in head))
-                ),
+                element("thead", element("tr", *heads)),
                 element("tbody", *rows),
                 class_="heat",
                 data_plot=figure.key,
@@ -134,19 +133,23 @@ def heat_table(figure: HeatMap) -> Markup:
     )
 
 
-def _heat_cell(cell: Cell | None, deepest: float, total: bool) -> Markup:
+def _named(label: Name, all_of_them: str, limit: int = LONGEST_NAME) -> str:
+    return all_of_them if label is None else name(label, limit)
+
+
+def _heat_cell(figure: HeatMap, operator: Name, category: Name) -> Markup:
+    cell = figure.cells.get((operator, category))
     if cell is None:
         unused = element("span", "not used", class_="hidden")
         return element("td", element("span", "·", aria_hidden="true"), unused, class_="none")
-    level = min(SHADES, math.ceil(abs(cell.gain) / deepest * SHADES - 0.5))
-    level = level if cell.count >= FEWEST_SHOWN else min(level, FAINT)
-    kinds = [f"{'up' if cell.gain > 0 else 'down'}-{level}"] if level > 0 else []
-    kinds += ["few"] if cell.count < FEWEST_SHOWN else []
-    kinds += ["sum"] if total else []
+    level = figure.shade(cell)
+    kinds = [f"{'up' if level > 0 else 'down'}-{abs(level)}"] if level else []
+    kinds += ["few"] if cell.few else []
+    kinds += ["sum"] if operator is ALL else []
     return element(
         "td",
         element("b", signed(cell.gain, 2)),
-        element("small", f"▲{cell.to_right / cell.count:.0%} ▼{cell.to_wrong / cell.count:.0%}"),
+        element("small", cell.flips),
         element("small", f"{cell.count:,} ×"),
         class_=" ".join(kinds) or None,
     )
@@ -156,16 +159,16 @@ def forest_table(figure: Forest, *, break_after: int | None = None) -> Markup:
     """Differences as a table with a picture of each interval beside its figures."""
     first, *others = figure.headings
     hidden = element("span", "picture", class_="hidden")
-    head = [first, hidden, "difference", "95 % interval", *others]
+    head = [first, "difference, 95\u00a0%\u00a0interval", hidden, *others]
     rows = []
     for number, row in enumerate(figure.rows):
-        cells = [element("th", row.name, scope="row")]
+        cells = [_row_name(row.name)]
+        cells.append(element("td", with_bounds(signed(row.mean), _ends(row))))
         cells.append(element("td", svg.strip(row, figure), class_="strips"))
-        cells += [element("td", signed(row.mean)), element("td", _ends(row))]
         cells += [element("td", cell) for cell in row.about]
         rows.append(element("tr", *cells, class_="break" if number == break_after else None))
     axis = element("td", svg.strip_axis(figure), class_="strips")
-    feet = [element("td"), axis, *(element("td") for _ in head[2:])]
+    feet = [element("td"), element("td"), axis, *(element("td") for _ in others)]
     shown = scrolling(
         figure.says,
         element(
@@ -179,6 +182,11 @@ def forest_table(figure: Forest, *, break_after: int | None = None) -> Markup:
         ),
     )
     return join(element("h3", figure.says), shown)
+
+
+def with_bounds(value: str, bounds: str) -> Markup:
+    """A value with what bounds it, beside it or, where that is too wide, below it."""
+    return join(value, " ", element("small", bounds, class_="bounds"))
 
 
 def _ends(row: Interval) -> str:

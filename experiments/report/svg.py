@@ -17,7 +17,8 @@ SIZES = {"narrow": (360, 270), "middle": (640, 320), "broad": (1120, 380)}
 LETTER = 7.6
 """The width of a letter, as wide as it is in any of the fonts."""
 LINE_HEIGHT = 15
-STRIP = (230, 34)
+STRIP = (160, 24)
+"""Its lines and its text keep their size, however wide the style sheet makes it."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,14 @@ def _draw(figure: Curves | Stack | Distribution, size: str, width: int, height: 
 
 
 def _curves(figure: Curves, width: int, height: int) -> Markup:
-    frame = _Frame(width, height, _label_room([line.name for line in figure.lines], width))
     low, high = figure.range
+    ticks = round_ticks(low, high, 5)
+    longest_tick = max(len(tick_label(ticks, signs=True)(tick)) for tick in ticks)
+    room = _label_room([line.name for line in figure.lines], width)
+    frame = _Frame(width, height, room, left=max(44, longest_tick * LETTER + 8))
     steps = [float(step) for line in figure.lines for step in line.x]
     x = Scale(min(0.0, *steps), max(steps), *frame.x)
     y = Scale(low, high, *frame.y)
-    ticks = round_ticks(low, high, 5)
     parts = [_axes(frame, x, y, figure.x_label, figure.y_label, ticks, signs=True)]
     below = y(0) + 15 if y(0) + 16 < frame.y[0] else y(0) - 5
     zero = {"x": _at(frame.x[1] - 4), "y": _at(below), "class_": "zero-label"}
@@ -250,8 +253,8 @@ def _values_at(lines: Sequence[Line], step: float) -> str:
         if line.sparse and line.x[place] != step:
             continue
         told.append(f"{line.name}: {signed(line.y[place])}")
-        if line.low is not None and line.high is not None:
-            told[-1] += f" [{signed(line.low[place])}, {signed(line.high[place])}]"
+        if ends := line.interval(place):
+            told[-1] += f" [{signed(ends[0])}, {signed(ends[1])}]"
     return "\n".join(told)
 
 
@@ -260,12 +263,11 @@ def strip(row: Interval, forest: Forest) -> Markup:
     width, height = STRIP
     x = Scale(*forest.range, 4, width - 4)
     parts = [_straight(x(0), 0, x(0), height, "zero")]
-    kind = "unsure"
+    kind = row.certain
     if row.low is not None and row.high is not None:
-        kind = "better" if row.low > 0 else "worse" if row.high < 0 else "unsure"
         low, high = max(x(row.low), 1), min(x(row.high), width - 1)
         parts.append(_straight(low, height / 2, high, height / 2, f"reach {kind}"))
-    dot = {"cx": _at(x(row.mean)), "cy": _at(height / 2), "r": "5"}
+    dot = {"cx": _at(x(row.mean)), "cy": _at(height / 2), "r": "3.6"}
     parts.append(element("circle", **dot, class_=f"dot {kind}"))
     return _strip(*parts)
 
@@ -273,17 +275,19 @@ def strip(row: Interval, forest: Forest) -> Markup:
 def strip_axis(forest: Forest) -> Markup:
     """The scale under the rows of a forest plot."""
     x = Scale(*forest.range, 4, STRIP[0] - 4)
-    ticks = [tick for tick in round_ticks(x.low, x.high, 4) if 16 < x(tick) < STRIP[0] - 16]
+    ticks = round_ticks(x.low, x.high, 4)
+    ticks = round_ticks(x.low, x.high, 3) if len(ticks) > 4 else ticks  # more would touch
+    ticks = [tick for tick in ticks if 14 < x(tick) < STRIP[0] - 14]
     write = tick_label(ticks, signs=True)
     return _strip(
-        *(element("text", write(t), x=_at(x(t)), y="14", class_="tick mid") for t in ticks)
+        *(element("text", write(t), x=_at(x(t)), y="12", class_="tick mid") for t in ticks)
     )
 
 
 def _strip(*parts: Markup) -> Markup:
     width, height = STRIP
-    box = {"viewBox": f"0 0 {width} {height}", "width": str(width), "height": str(height)}
-    return element("svg", *parts, **box, class_="strip", aria_hidden="true")
+    box = f"0 0 {width} {height}"
+    return element("svg", *parts, viewBox=box, class_="strip", aria_hidden="true")
 
 
 def _straight(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:

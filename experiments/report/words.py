@@ -31,7 +31,10 @@ def marked(before: str, after: str) -> tuple[Markup, Markup]:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\s+|\w+|[^\w\s]", plain(text))[: 2 * MOST_WORDS]
+    """The words, blanks and signs of a text; what is beyond the most of them is one more."""
+    found = re.findall(r"\s+|\w+|[^\w\s]", plain(text))
+    few, rest = found[: 2 * MOST_WORDS], found[2 * MOST_WORDS :]
+    return [*few, "".join(rest)] if rest else few
 
 
 def _mark(tag: str, words: list[str]) -> list[Markup | str]:
