@@ -1,0 +1,1 @@
+"""Length caches, tokenizers, data sets and batches on disk."""
