@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -39,6 +39,10 @@ class BatchSpec:
             raise ValueError(f"rows hold {sum(self.rows)} of {len(self.sample_ids)} samples")
         if self.spans and len(self.spans) != len(self.sample_ids):
             raise ValueError(f"{len(self.spans)} spans for {len(self.sample_ids)} samples")
+        if self.token_count != len(self.rows) * self.max_length:
+            raise ValueError(
+                f"token_count {self.token_count} is not {len(self.rows)} rows of {self.max_length}"
+            )
 
     @property
     def batch_size(self) -> int:
@@ -132,6 +136,21 @@ class BatchTable:
             self.bucket[batches],
         )
 
+    def split(self, parts: npt.ArrayLike) -> BatchTable:
+        """A table in which each batch is cut into so many of almost equal numbers of rows."""
+        parts = np.asarray(parts, np.int64)
+        if ((parts < 1) | (parts > self.rows_per_batch)).any():
+            raise ValueError("a batch can be cut into at most as many parts as it has rows")
+        batch = np.repeat(np.arange(self.num_batches), parts)
+        part = ranges(np.zeros_like(parts), parts)
+        starts = self.batch_offsets[batch] + part * self.rows_per_batch[batch] // parts[batch]
+        return replace(
+            self,
+            batch_offsets=np.append(starts, self.num_rows),
+            width=self.width[batch],
+            bucket=self.bucket[batch],
+        )
+
     def spec(self, batch: int, ids: Sequence[str]) -> BatchSpec:
         """One batch, with the ids of its samples."""
         entries = self.entries(batch)
@@ -151,3 +170,32 @@ class BatchTable:
         """The batches in order, from the given one on."""
         for batch in range(first, self.num_batches):
             yield self.spec(batch, ids)
+
+
+def table_of(batches: Iterable[BatchSpec]) -> tuple[BatchTable, list[str]]:
+    """The table of these batches in their order, and the ids that its samples refer to."""
+    index: dict[str, int] = {}
+    sample: list[int] = []
+    spans: list[Span] = []
+    row_sizes: list[int] = []
+    batch_sizes: list[int] = []
+    width: list[int] = []
+    bucket: list[int] = []
+    for batch in batches:
+        sample += [index.setdefault(name, len(index)) for name in batch.sample_ids]
+        spans += batch.spans or ((0, UNKNOWN),) * len(batch.sample_ids)
+        row_sizes += batch.rows
+        batch_sizes.append(len(batch.rows))
+        width.append(batch.max_length)
+        bucket.append(batch.bucket_id)
+    starts_and_lengths = np.asarray(spans, np.int64).reshape(-1, 2)
+    table = BatchTable(
+        np.asarray(sample, np.int64),
+        starts_and_lengths[:, 0],
+        starts_and_lengths[:, 1],
+        offsets_of(row_sizes),
+        offsets_of(batch_sizes),
+        np.asarray(width, np.int64),
+        np.asarray(bucket, np.int64),
+    )
+    return table, list(index)
