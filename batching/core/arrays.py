@@ -40,15 +40,16 @@ def ranges(starts: npt.ArrayLike, sizes: npt.ArrayLike) -> IntArray:
     [5, 6, 0, 1, 2]
     """
     starts, sizes = np.asarray(starts, np.int64), np.asarray(sizes, np.int64)
+    if (sizes == 1).all():
+        return starts
     offsets = offsets_of(sizes)
     return np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
 
 
 class Shuffler:
-    """Random orders from a seed.
+    """Random orders from a seed, the same on every machine and with every release of numpy.
 
-    Only the raw bits of PCG64 and a stable sort are used: numpy promises both for all releases
-    and machines, and neither for `Generator.permutation`.
+    Only the raw bits of PCG64 are used, which numpy promises; `Generator.permutation` may change.
     """
 
     def __init__(self, seed: int) -> None:
@@ -56,4 +57,9 @@ class Shuffler:
 
     def order(self, count: int) -> IntArray:
         """A random order of the numbers below `count`."""
-        return np.argsort(self._bits.random_raw(count), kind="stable")
+        # Random above, the number itself below: no two keys are equal, so that any way of sorting
+        # gives the same, and numpy may take its fastest.
+        below = np.uint64(2 ** max(0, count - 1).bit_length() - 1)
+        keys = (self._bits.random_raw(count) & ~below) | np.arange(count, dtype=np.uint64)
+        keys.sort()
+        return (keys & below).astype(np.int64)

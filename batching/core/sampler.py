@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +19,34 @@ Lengths = Mapping[str, int] | tuple[Sequence[str], npt.ArrayLike] | npt.NDArray[
 """The length of every sample: by id; as ids and lengths; or an array, with indices as ids."""
 
 
+class IndexIds(Sequence[str]):
+    """The ids of samples that have none: "0", "1", "2" and so on, made when asked for."""
+
+    def __init__(self, count: int) -> None:
+        self._indices = range(count)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        chosen = self._indices[index]
+        return str(chosen) if isinstance(chosen, int) else list(map(str, chosen))
+
+    def __iter__(self) -> Iterator[str]:
+        return map(str, self._indices)
+
+
 def ids_and_lengths(lengths: Lengths) -> tuple[Sequence[str], IntArray]:
     """The ids of the samples, each once, and their lengths in the same order."""
     if isinstance(lengths, Mapping):
         counted = np.fromiter(lengths.values(), np.int64, len(lengths))
         return list(lengths), as_lengths(counted)
     if isinstance(lengths, np.ndarray):
-        return list(map(str, range(len(lengths)))), as_lengths(lengths)
+        return IndexIds(len(lengths)), as_lengths(lengths)
     ids, values = lengths
     array = as_lengths(values)
     if len(ids) != len(array):

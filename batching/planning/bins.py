@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 import numpy as np
 
@@ -86,13 +87,8 @@ def first_fit(lengths: IntArray, capacity: int) -> Bins:
     return Bins(np.argsort(bin_of, kind="stable"), offsets_of(np.bincount(bin_of)))
 
 
-@dataclass(frozen=True)
-class _Contents:
-    """What a bin holds: `count` items of one length, on top of what was in it before."""
-
-    length: int
-    count: int
-    below: _Contents | None
+Contents: TypeAlias = "tuple[int, int, Contents] | None"
+"""What a bin holds: a length, how often, and below them what was in it before; None is empty."""
 
 
 def best_fit_decreasing(lengths: IntArray, capacity: int) -> Bins:
@@ -101,7 +97,7 @@ def best_fit_decreasing(lengths: IntArray, capacity: int) -> Bins:
     Works on counts of equal lengths and of bins with equal contents: a million items cost little
     more than their few thousand distinct lengths.
     """
-    bins_by_room: list[list[tuple[_Contents | None, int]]] = [[] for _ in range(capacity + 1)]
+    bins_by_room: list[list[tuple[Contents, int]]] = [[] for _ in range(capacity + 1)]
     bins_by_room[capacity].append((None, len(lengths)))  # more empty bins than can be used
     rooms = 1 << capacity  # bit r is set where there are bins with room r
     counts = np.bincount(lengths, minlength=1)
@@ -120,21 +116,21 @@ def best_fit_decreasing(lengths: IntArray, capacity: int) -> Bins:
             elif not bins_by_room[room]:
                 rooms ^= 1 << room
             room -= each * length
-            bins_by_room[room].append((_Contents(length, each, contents), used))
+            bins_by_room[room].append(((length, each, contents), used))
             rooms |= 1 << room
     filled = [group for groups in bins_by_room for group in groups if group[0]]
     return _items_in_bins(lengths, filled)
 
 
-def _items_in_bins(lengths: IntArray, groups: list[tuple[_Contents | None, int]]) -> Bins:
+def _items_in_bins(lengths: IntArray, groups: list[tuple[Contents, int]]) -> Bins:
     """Bins with these contents, each so many times, made of the items in their order."""
     listed: list[int] = []
     sizes: list[int] = []
     for contents, _ in groups:
         before = len(listed)
         while contents:
-            listed += [contents.length] * contents.count
-            contents = contents.below
+            length, count, contents = contents
+            listed += [length] * count
         sizes.append(len(listed) - before)
     repeats = [num_bins for _, num_bins in groups]
     bin_sizes = np.repeat(np.asarray(sizes, np.int64), repeats)

@@ -6,12 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from batching.core import IntArray, Lengths, Spans, fit_lengths, form_batches, ids_and_lengths
+from batching.core import (
+    IntArray,
+    Lengths,
+    OverflowCounts,
+    Spans,
+    fit_lengths,
+    form_batches,
+    ids_and_lengths,
+)
 from batching.core.arrays import Shuffler
 from batching.planning.bins import pack_lengths
 from batching.planning.config import BatchingConfig
 from batching.planning.fingerprint import lengths_digest
-from batching.planning.plan import BatchPlan, EpochPlan, PlanMeta
+from batching.planning.plan import BatchPlan, EpochPlan, PlanMeta, Source
 from batching.planning.sharding import Shard
 
 
@@ -54,25 +62,25 @@ class BatchPlanBuilder:
             raise ValueError(f"num_epochs must be at least 1, not {num_epochs}")
         meta = PlanMeta(
             self.config,
-            num_samples=len(self.lengths),
-            lengths_digest=lengths_digest(self.ids, self.lengths),
+            Source(len(self.lengths), lambda: lengths_digest(self.ids, self.lengths)),
             dataset_hash=self.dataset_hash,
             tokenizer_hash=self.tokenizer_hash,
         )
-        plan = BatchPlan(meta, tuple(self._epoch(epoch) for epoch in range(num_epochs)))
-        shard = self._shard
-        return plan.shard(shard.rank, shard.world_size, shard.remainder) if shard else plan
-
-    def _epoch(self, epoch: int) -> EpochPlan:
-        config = self.config
-        shuffler = Shuffler(config.seed + epoch) if config.shuffle else None
         spans, counts = fit_lengths(
             self.lengths,
             self.ids,
-            limit=config.longest_row,
-            min_length=config.min_length,
-            policy=config.on_overflow,
+            limit=self.config.longest_row,
+            min_length=self.config.min_length,
+            policy=self.config.on_overflow,
         )
+        epochs = (self._epoch(epoch, spans, counts) for epoch in range(num_epochs))
+        plan = BatchPlan(meta, tuple(epochs))
+        shard = self._shard
+        return plan.shard(shard.rank, shard.world_size, shard.remainder) if shard else plan
+
+    def _epoch(self, epoch: int, spans: Spans, counts: OverflowCounts) -> EpochPlan:
+        config = self.config
+        shuffler = Shuffler(config.seed + epoch) if config.shuffle else None
         spans, row_offsets = self._rows(spans, shuffler)
         table, left_out = form_batches(spans, row_offsets, config.forming, shuffler)
         lost_tokens = counts.lost_tokens + int(spans.length[left_out].sum())

@@ -12,9 +12,8 @@ from typing import Any
 
 from batching.core import BatchSpec, OverflowCounts
 from batching.core.table import table_of
-from batching.planning.config import BatchingConfig
 from batching.planning.plan import VERSION, BatchPlan, EpochPlan, PlanMeta
-from batching.planning.sharding import RemainderPolicy, Shard, ShardCounts
+from batching.planning.sharding import RemainderPolicy, ShardCounts
 from errors import UserError
 from training.files import PARTIAL, sync
 from untrusted import DEEPEST, parse_json, read_lines, read_text
@@ -132,9 +131,7 @@ def _plan(path: Path, stored: Any) -> BatchPlan:
     if stored.get("version") != VERSION:
         raise ValueError(f"its version is {stored.get('version')!r}, and {VERSION} is known")
     fingerprint, summaries = stored.pop("fingerprint"), stored.pop("epochs")
-    stored["config"] = BatchingConfig.from_dict(stored["config"])
-    stored["shard"] = Shard(**stored["shard"]) if stored["shard"] else None
-    meta = PlanMeta(**stored)
+    meta = PlanMeta.from_dict(stored)
     batches: list[BatchSpec] = []
     ends: list[int] = [0]
     for number in range(len(summaries)):

@@ -38,7 +38,7 @@ def table_digest(table: BatchTable, ids: Sequence[str]) -> str:
         "width": table.width,
         "bucket": table.bucket,
     }
-    return digest_of(arrays, (ids[sample] for sample in table.sample.tolist()))
+    return digest_of(arrays, map(list(ids).__getitem__, table.sample.tolist()))
 
 
 def compute_batch_fingerprint(batches: Iterable[BatchSpec]) -> str:

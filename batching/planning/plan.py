@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +17,26 @@ VERSION = 1
 """Of the files, and of the way from settings and lengths to batches: a change in either counts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The samples that a plan was built from. Their digest is computed when it is asked for: it
+    takes longer than the plan."""
+
+    num_samples: int
+    compute_digest: Callable[[], str]
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the ids and lengths of all samples, in their order."""
+        return self.compute_digest()
+
+
+@dataclass(frozen=True, eq=False)
 class PlanMeta:
     """Where a plan comes from: with the lengths, it is all that is needed to build it again."""
 
     config: BatchingConfig
-    num_samples: int
-    lengths_digest: str
-    """Of the ids and lengths of all samples, in their order."""
+    source: Source
     dataset_hash: str = ""
     tokenizer_hash: str = ""
     shard: Shard | None = None
@@ -32,7 +44,31 @@ class PlanMeta:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
-        return asdict(self) | {"config": self.config.to_dict()}
+        return {
+            "version": self.version,
+            "config": self.config.to_dict(),
+            "dataset_hash": self.dataset_hash,
+            "tokenizer_hash": self.tokenizer_hash,
+            "num_samples": self.source.num_samples,
+            "lengths_digest": self.source.digest,
+            "shard": asdict(self.shard) if self.shard else None,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> PlanMeta:
+        """What `to_dict` gave; `ValueError`, `KeyError` or `TypeError` for anything else."""
+        digest, shard = stored["lengths_digest"], stored["shard"]
+        meta = cls(
+            BatchingConfig.from_dict(stored["config"]),
+            Source(stored["num_samples"], lambda: digest),
+            dataset_hash=stored["dataset_hash"],
+            tokenizer_hash=stored["tokenizer_hash"],
+            shard=Shard(**shard) if shard else None,
+            version=stored["version"],
+        )
+        if meta.to_dict() != stored:
+            raise ValueError("something in it is of the wrong kind or unknown")
+        return meta
 
 
 @dataclass(frozen=True, eq=False)

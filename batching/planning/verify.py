@@ -21,9 +21,10 @@ def verify(plan: BatchPlan, lengths: Lengths | None = None) -> list[str]:
     if lengths is None:
         return problems
     ids, values = ids_and_lengths(lengths)
-    if len(ids) != plan.meta.num_samples:
-        problems.append(f"built from {plan.meta.num_samples} samples, and these are {len(ids)}")
-    elif lengths_digest(ids, values) != plan.meta.lengths_digest:
+    source = plan.meta.source
+    if len(ids) != source.num_samples:
+        problems.append(f"built from {source.num_samples} samples, and these are {len(ids)}")
+    elif lengths_digest(ids, values) != source.digest:
         problems.append("built from other lengths, other ids, or the same in another order")
     try:
         rebuilt = BatchPlanBuilder.from_plan(plan, (ids, values)).build()
