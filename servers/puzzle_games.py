@@ -156,7 +156,8 @@ class Conversation:
         if command in GAMES:
             return self._begin(command, words[1:])
         if self.puzzle is None:
-            return self._error("NO_GAME", f"no game '{command}'; there are {', '.join(GAMES)}")
+            unknown = "nothing is played" if command == "show" else f"no game '{command}'"
+            return self._error("NO_GAME", f"{unknown}; there are {', '.join(GAMES)}")
         if command == "show":
             return [self._observation()]
         if command == "hint":

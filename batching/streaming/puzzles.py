@@ -93,12 +93,13 @@ class PuzzleSession:
         """Begins the puzzle."""
         game, difficulty, seed = self._asked
         words = [game, difficulty] if seed is None else [game, difficulty, str(seed)]
-        # Some servers know modes only in a game.
-        answer = self._ask(" ".join(words))
-        error = answer.last("error")
-        if error is not None:
-            raise ConnectionFailedError(f"the server refuses {game} {difficulty}: {_said(error)}")
-        return self._observed(self._ask("show"))
+        # Some servers know modes only in a game, so this is answered in words.
+        opening = self._ask(" ".join(words))
+        shown = self._ask("show")
+        if shown.last("observation") is None:
+            said = " ".join(opening.prose[-1:]) or "it shows no puzzle"
+            raise ConnectionFailedError(f"the server refuses {game} {difficulty}: {said}")
+        return self._observed(shown)
 
     def move(self, move: str) -> MoveResult:
         """Makes a move, whatever it says: a line is sent, and what is no move is not accepted."""

@@ -97,7 +97,7 @@ def _entries(lines: Iterator[bytes], digest: Any) -> Iterator[tuple[int, StreamS
                 raise ValueError("its digest does not fit")
             return
         digest.update(line)
-        # How deep it goes is checked with the sample's `meta`: its tokens are too many to walk over.
+        # How deep it goes is checked with `meta`: the tokens are too many to walk over.
         entry = parse_json(line.rstrip(b",\n"))
         if not isinstance(entry, dict):
             raise ValueError("an entry is no object")
