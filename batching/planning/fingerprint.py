@@ -13,13 +13,18 @@ from batching.core import BatchSpec, BatchTable, IntArray
 from batching.core.table import table_of
 
 
-def digest_of(arrays: Mapping[str, IntArray], texts: Iterable[str]) -> str:
-    """A SHA-256 over named arrays and texts, each with its length before it.
+def digest_of(
+    arrays: Mapping[str, IntArray], texts: Sequence[str], order: IntArray | None = None
+) -> str:
+    """A SHA-256 over named arrays and texts, each with its length; `order` says which texts.
 
     Without the lengths ["a", "b"] and ["ab"] would look the same, whatever stands between them.
     """
     texts = list(texts)
     text_lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    if order is not None:
+        text_lengths = text_lengths[order]
+        texts = list(map(texts.__getitem__, order.tolist()))
     digest = hashlib.sha256()
     for name, array in {**arrays, "text_lengths": text_lengths}.items():
         digest.update(f"{name}:{len(array)}:".encode())
@@ -38,7 +43,7 @@ def table_digest(table: BatchTable, ids: Sequence[str]) -> str:
         "width": table.width,
         "bucket": table.bucket,
     }
-    return digest_of(arrays, map(list(ids).__getitem__, table.sample.tolist()))
+    return digest_of(arrays, ids, table.sample)
 
 
 def compute_batch_fingerprint(batches: Iterable[BatchSpec]) -> str:
