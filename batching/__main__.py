@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from batching.commands import generate, gym, lengths, plans, trajectories
+from batching.commands import analysis, generate, gym, lengths, plans, trajectories
 from command_line import OneLineParser, exit_code, leave
 
-GROUPS = (lengths, plans, generate, gym, trajectories)
+GROUPS = (lengths, analysis, plans, generate, gym, trajectories)
 ORDER = "in this order: lengths build, suggest, plan build, generate (docs/token_batching.md)"
 
 

@@ -28,7 +28,7 @@ from batching.commands.parts import (
 from command_line import counted, printable, show_warnings
 from errors import UserError
 
-PERCENTILES = (50, 90, 95, 99)
+PERCENTILES = ("p50", "p90", "p95", "p99")
 
 
 def add_commands(commands: Commands) -> None:
@@ -110,28 +110,26 @@ def _is_of(path: Path, hashes: Any) -> bool:
 
 def run_stats(args: argparse.Namespace) -> int:
     """Shows what is in a file of lengths."""
-    import numpy as np
+    from batching.analyze import LengthHistogram
 
     show_warnings()
     cache = open_lengths(args.lengths)
-    _, lengths = cache.arrays()
-    percentiles = {
-        percent: int(np.percentile(lengths, percent, method="higher")) for percent in PERCENTILES
-    }
-    counts = {
-        "samples": len(lengths),
-        "tokens": int(lengths.sum()),
-        "shortest": int(lengths.min()),
-        "longest": int(lengths.max()),
-    }
-    mean = float(lengths.mean())
-    hashes = {"tokenizer_hash": cache.tokenizer_hash, "dataset_hash": cache.dataset_hash}
+    histogram = LengthHistogram.of(cache.arrays()[1])
     if args.json:
-        print_json({**counts, "mean": mean, "percentiles": percentiles, **hashes})
+        hashes = {"tokenizer_hash": cache.tokenizer_hash, "dataset_hash": cache.dataset_hash}
+        bins = ("edges", "counts")
+        figures = {name: v for name, v in histogram.to_dict().items() if name not in bins}
+        print_json({**figures, **hashes})
         return 0
-    rows = [(name, f"{number:,}") for name, number in counts.items()]
-    rows += [("mean", f"{mean:,.1f}")]
-    rows += [(f"{percent} % have up to", f"{value:,}") for percent, value in percentiles.items()]
+    rows = [
+        ("samples", f"{histogram.num_samples:,}"),
+        ("tokens", f"{histogram.num_tokens:,}"),
+        ("lengths", f"{histogram.minimum:,} to {histogram.maximum:,}"),
+        ("mean", f"{histogram.mean:,.1f}"),
+    ]
+    for name in PERCENTILES:
+        share = name.removeprefix("p")
+        rows.append((f"{share} % have", f"up to {counted(histogram.percentiles[name], 'token')}"))
     rows += [("tokenizer", printable(cache.tokenizer_hash) or "not known")]
     rows += [("data set", printable(cache.dataset_hash) or "not known")]
     print(f"{args.lengths}\n{pairs(rows)}")

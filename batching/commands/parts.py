@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST_EDGE = 2**40
 PARTIAL = ".partial"
+NO_EDGES = "none"
 LENGTHS_BEGIN = b'{"tokenizer_hash"'
 
 Item = TypeVar("Item")
@@ -96,11 +97,13 @@ def add_overwrite(parser: Any) -> None:
 
 
 def edges(text: str) -> tuple[int, ...]:
-    """Ascending lengths between commas, for argparse.
+    """Ascending lengths between commas, or `none`, for argparse.
 
-    >>> edges("128,256,512")
-    (128, 256, 512)
+    >>> edges("128,256,512"), edges("none")
+    ((128, 256, 512), ())
     """
+    if text == NO_EDGES:
+        return ()
     try:
         found = tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -160,35 +163,10 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def columns(rows: Sequence[Sequence[str]], *, indent: str = "  ") -> str:
-    """Cells in columns: the first to the left, the others to the right.
-
-    >>> print(columns([["a", "10"], ["bc", "9"]], indent=""))
-    a   10
-    bc   9
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append((indent + "  ".join(cells)).rstrip())
-    return "\n".join(lines)
-
-
 def pairs(rows: Sequence[tuple[str, str]], *, indent: str = "  ") -> str:
     """Names and what they stand for, on a line each."""
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{indent}{name.ljust(width)}  {value}" for name, value in rows)
-
-
-def percent(share: float) -> str:
-    """A share as people read it.
-
-    >>> percent(0.98765)
-    '98.77 %'
-    """
-    return f"{100 * share:.2f} %"
 
 
 def count(number: int, noun: str) -> str:

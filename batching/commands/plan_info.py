@@ -7,15 +7,14 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from batching.analyze.text import percent, table
 from batching.commands.parts import (
     Commands,
     add_command,
     add_json,
     add_plan,
-    columns,
     count,
     pairs,
-    percent,
     print_json,
 )
 from command_line import counted, printable
@@ -52,7 +51,7 @@ def run_info(args: argparse.Namespace) -> int:
         f"{rows:,} × {width:,} ({many:,})"
         for (rows, width), many in shapes.most_common(SHAPES_SHOWN)
     )
-    print(f"{args.plan}: {in_words(plan)}\n{pairs(_settings(plan))}\n\n{columns(_epochs(plan))}")
+    print(f"{args.plan}: {in_words(plan)}\n{pairs(_settings(plan))}\n\n{_epochs(plan)}")
     print(f"\n  {count(shapes.num_shapes, 'shape')} of batches; most frequent: {common}")
     tell_losses(plan)
     return 0
@@ -74,14 +73,15 @@ def _as_json(plan: BatchPlan, shapes: BatchShapeHistogram) -> dict[str, Any]:
     }
 
 
-def _epochs(plan: BatchPlan) -> list[list[str]]:
-    rows = [["epoch", "batches", "rows", "samples", "tokens", "padding", "left out"]]
+def _epochs(plan: BatchPlan) -> str:
+    header = ["  epoch", "batches", "rows", "samples", "tokens", "padding", "left out"]
+    rows = []
     for epoch in plan.epochs:
         metrics = epoch.metrics
         numbers = (metrics.num_batches, metrics.num_rows, metrics.num_samples, metrics.real_tokens)
         shares = (percent(metrics.padding_waste), f"{metrics.skipped_samples:,}")
-        rows.append([str(epoch.epoch), *(f"{number:,}" for number in numbers), *shares])
-    return rows
+        rows.append([f"  {epoch.epoch}", *(f"{number:,}" for number in numbers), *shares])
+    return table(header, rows)
 
 
 def in_words(plan: BatchPlan) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from batching.planning import BatchingConfig
 
 MOST_EPOCHS = 10_000
+LONGEST_ROW = 2**20
+MOST_PARTS = 2**27
 PACKING = ("best_fit", "first_fit", "greedy")
 OVERFLOW = ("error", "truncate", "split", "skip")
 DEFAULT_BUDGET, DEFAULT_EDGES, DEFAULT_LONGEST = 16_384, (128, 256, 512, 1024), 2048
@@ -52,21 +54,9 @@ def _add_build(group: Commands) -> None:
     files.add_argument("-o", "--output", required=True, type=Path, metavar="DIR", help="the plan")
     add_overwrite(files)
     batches = parser.add_argument_group("batches")
-    add = batches.add_argument
-    add(
-        "-b", "--token-budget", type=at_least(1), default=DEFAULT_BUDGET, metavar="N",
-        help=f"the most tokens in a batch, padding included (default {DEFAULT_BUDGET})",
-    )  # fmt: skip
-    add(
-        "--bucket-edges", type=edges, default=DEFAULT_EDGES, metavar="N,N,N",
-        help="samples up to each of these lengths are batched together (default "
-        f"{','.join(map(str, DEFAULT_EDGES))}; see `suggest`)",
-    )  # fmt: skip
-    add(
-        "--overflow-max", type=at_least(1), metavar="N",
-        help=f"the longest row (default {DEFAULT_LONGEST}, or twice the last edge if that is more)",
-    )  # fmt: skip
-    add(
+    add_budget(batches)
+    add_edges(batches)
+    batches.add_argument(
         "--on-overflow", choices=OVERFLOW, default="error",
         help="what becomes of longer samples; each is counted (default error: nothing is built)",
     )  # fmt: skip
@@ -100,6 +90,36 @@ def _add_build(group: Commands) -> None:
     )  # fmt: skip
 
 
+def add_budget(parser: Any) -> None:
+    """The flag that bounds a batch."""
+    parser.add_argument(
+        "-b", "--token-budget", type=at_least(1), default=DEFAULT_BUDGET, metavar="N",
+        help=f"the most tokens in a batch, padding included (default {DEFAULT_BUDGET})",
+    )  # fmt: skip
+
+
+def add_edges(parser: Any) -> None:
+    """The flags that say what the buckets are."""
+    parser.add_argument(
+        "--bucket-edges", type=edges, default=DEFAULT_EDGES, metavar="N,N,N",
+        help="samples up to each of these lengths are batched together, or none (default "
+        f"{','.join(map(str, DEFAULT_EDGES))}; see `suggest`)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--overflow-max", type=at_least(1, LONGEST_ROW), metavar="N",
+        help=f"the longest row (default {DEFAULT_LONGEST}, or twice the last edge if that is more)",
+    )  # fmt: skip
+
+
+def longest_row(args: argparse.Namespace) -> int:
+    """Where the last bucket ends."""
+    last_edge: int = args.bucket_edges[-1] if args.bucket_edges else 0
+    longest: int = args.overflow_max or max(DEFAULT_LONGEST, 2 * last_edge)
+    if longest <= last_edge:
+        raise UserError(f"--overflow-max must be above the last edge, {last_edge}, not {longest}")
+    return longest
+
+
 def run_build(args: argparse.Namespace) -> int:
     """Builds a plan and writes it, or says that it is there already."""
     from batching.planning import BatchPlanBuilder
@@ -108,9 +128,10 @@ def run_build(args: argparse.Namespace) -> int:
     config = config_of(args)
     _check_place(args.output)
     lengths = open_lengths(args.lengths)
-    builder = BatchPlanBuilder(
-        lengths.arrays(), config, lengths.dataset_hash, lengths.tokenizer_hash
-    )
+    ids, values = lengths.arrays()
+    if int((values // config.longest_row).sum()) > MOST_PARTS:
+        raise UserError(f"the lengths in {args.lengths} are out of all proportion; are they right?")
+    builder = BatchPlanBuilder((ids, values), config, lengths.dataset_hash, lengths.tokenizer_hash)
     try:
         plan = builder.build(args.epochs)
     except UserError as error:
@@ -139,11 +160,7 @@ def config_of(args: argparse.Namespace) -> BatchingConfig:
     """The settings that the flags stand for."""
     from batching.planning import BatchingConfig, PackingConfig
 
-    longest = args.overflow_max or max(DEFAULT_LONGEST, 2 * args.bucket_edges[-1])
-    if longest <= args.bucket_edges[-1]:
-        raise UserError(
-            f"--overflow-max must be above the last edge, {args.bucket_edges[-1]}, not {longest}"
-        )
+    longest = longest_row(args)
     others: dict[str, Any] = {"drop_last": args.drop_last, "on_overflow": args.on_overflow}
     if args.pack:
         others["packing"] = PackingConfig(args.pack, min(longest, args.token_budget))
