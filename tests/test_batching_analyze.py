@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -180,3 +182,10 @@ def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write the picture"):
         draw_histogram(LengthHistogram.of([5, 6]), tmp_path / "file" / "a.png")
+
+
+@pytest.mark.parametrize("name", ["edges", "suggestion", "text"])
+def test_the_examples_in_docstrings_run(name: str) -> None:
+    results = doctest.testmod(importlib.import_module(f"batching.analyze.{name}"))
+    assert results.attempted
+    assert not results.failed

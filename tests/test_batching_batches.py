@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
+import importlib
 import os
 import shutil
 import signal
@@ -335,3 +337,10 @@ def test_a_writer_killed_anywhere_goes_on_where_it_was(tmp_path: Path, kill_at: 
         collate(samples, batch, PAD) for epoch in range(2) for batch in plan.iter_epoch(epoch)
     ]
     assert all(map(same, found, expected))
+
+
+@pytest.mark.parametrize("name", ["batches", "store", "tokenizers"])
+def test_the_examples_in_docstrings_run(name: str) -> None:
+    results = doctest.testmod(importlib.import_module(f"batching.generation.{name}"))
+    assert results.attempted
+    assert not results.failed

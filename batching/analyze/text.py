@@ -12,7 +12,7 @@ def bar(share: float, width: int = BAR_WIDTH) -> str:
     """A bar that fills so much of the width, to an eighth of a character.
 
     >>> bar(0.5, 4), bar(0.30, 4), bar(0.001, 4), bar(0, 4)
-    ('██', '█▏', '▏', '')
+    ('██', '█▎', '▏', '')
     """
     eighths = round(share * width * 8)
     if share > 0:

@@ -34,8 +34,6 @@ LONGEST = 2**40
 BLOCK_BYTES = 1 << 24
 LONGEST_LINE = 1 << 20
 ENTRIES_AT_ONCE = 1 << 12
-ESCAPED = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
-"""What cannot stand in a JSON text as it is."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +136,7 @@ class LengthCache:
 
     def add_many(self, entries: Mapping[str, int] | Iterable[tuple[str, int]]) -> None:
         """Adds entries, many at once; those written before an error stay."""
-        pairs = iter(entries.items() if isinstance(entries, Mapping) else entries)
-        while block := list(islice(pairs, ENTRIES_AT_ONCE)):
-            ids = [sample_id for sample_id, _ in block]
-            lengths = [index(length) for _, length in block]
+        for ids, lengths in _blocks(entries):
             if min(lengths) < 0 or max(lengths) > LONGEST:
                 raise ValueError(f"a length must be from 0 to {LONGEST}")
             self._write(_lines(ids, lengths, self.tokenizer_hash))
@@ -208,9 +203,24 @@ class LengthCache:
         self.close()
 
 
+def _blocks(
+    entries: Mapping[str, int] | Iterable[tuple[str, int]],
+) -> Iterator[tuple[list[str], list[int]]]:
+    """Ids and lengths, some thousands at once."""
+    if isinstance(entries, Mapping):
+        names, lengths = iter(entries), iter(entries.values())
+        while ids := list(islice(names, ENTRIES_AT_ONCE)):
+            yield ids, list(map(index, islice(lengths, ENTRIES_AT_ONCE)))
+        return
+    pairs = iter(entries)
+    while block := list(islice(pairs, ENTRIES_AT_ONCE)):
+        yield [sample_id for sample_id, _ in block], [index(length) for _, length in block]
+
+
 def _lines(ids: list[str], lengths: list[int], tokenizer_hash: str) -> bytes:
     """The entries as JSON lines, exactly in the form that `_usual_form` reads."""
-    if ESCAPED.search("".join(ids)):
+    together = "".join(ids)
+    if '"' in together or "\\" in together or not together.isprintable():
         ids = [json.dumps(sample_id)[1:-1] for sample_id in ids]
     middle = _middle(tokenizer_hash)
     lines = [
