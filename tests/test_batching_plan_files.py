@@ -167,6 +167,24 @@ def test_a_plan_that_is_not_there_is_told(tmp_path: Path) -> None:
         BatchPlan.load(tmp_path / "plan")
 
 
+def test_a_missing_epoch_is_told(saved: Path) -> None:
+    (saved / "epoch_1.jsonl").unlink()
+
+    with pytest.raises(UserError, match=r"cannot read plan .*epoch_1.jsonl: No such file"):
+        BatchPlan.load(saved)
+
+
+def test_ids_may_hold_any_character(tmp_path: Path) -> None:
+    lengths = {"\ud800": 3, "a\nb": 4, "\0": 5, "": 6, "é": 7}
+    plan = BatchPlanBuilder(lengths, CONFIG).build()
+
+    plan.save(tmp_path / "plan")
+
+    read = BatchPlan.load(tmp_path / "plan")
+    assert read.fingerprint == plan.fingerprint
+    assert {name for batch in read.iter_epoch() for name in batch.sample_ids} == set(lengths)
+
+
 def test_only_a_plan_is_ever_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")

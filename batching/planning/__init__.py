@@ -1,5 +1,6 @@
 """Plans: batches that anyone can build again, shard, save and take up in the middle."""
 
+from batching.core import PadPolicy
 from batching.planning.bins import Bins, PackingMode, lower_bound, pack_lengths
 from batching.planning.builder import BatchPlanBuilder
 from batching.planning.config import BatchingConfig, PackingConfig
@@ -36,6 +37,7 @@ __all__ = [
     "PackingConfig",
     "PackingMetrics",
     "PackingMode",
+    "PadPolicy",
     "PlanMeta",
     "RemainderPolicy",
     "Shard",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -97,12 +98,16 @@ def best_fit_decreasing(lengths: IntArray, capacity: int) -> Bins:
     Works on counts of equal lengths and of bins with equal contents: a million items cost little
     more than their few thousand distinct lengths.
     """
-    bins_by_room: list[list[tuple[Contents, int]]] = [[] for _ in range(capacity + 1)]
+    bins_by_room: defaultdict[int, list[tuple[Contents, int]]] = defaultdict(list)
     bins_by_room[capacity].append((None, len(lengths)))  # more empty bins than can be used
     rooms = 1 << capacity  # bit r is set where there are bins with room r
-    counts = np.bincount(lengths, minlength=1)
+    counts = np.bincount(lengths)
     for length in np.flatnonzero(counts)[::-1].tolist():
         left = int(counts[length])
+        if 2 * length > capacity:  # two such never share a bin
+            bins_by_room[capacity - length].append(((length, 1, None), left))
+            rooms |= 1 << capacity - length
+            continue
         while left:
             fitting = rooms >> length
             room = length + (fitting & -fitting).bit_length() - 1
@@ -118,7 +123,7 @@ def best_fit_decreasing(lengths: IntArray, capacity: int) -> Bins:
             room -= each * length
             bins_by_room[room].append(((length, each, contents), used))
             rooms |= 1 << room
-    filled = [group for groups in bins_by_room for group in groups if group[0]]
+    filled = [group for groups in bins_by_room.values() for group in groups if group[0]]
     return _items_in_bins(lengths, filled)
 
 
