@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -31,9 +30,10 @@ logger = logging.getLogger(__name__)
 VERSION = 1
 LONGEST = 2**40
 """The greatest length that is taken for one."""
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 1 << 20
 ENTRIES_AT_ONCE = 1 << 12
+BEGIN = '{"sample_id": "'
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class LengthCache:
         for ids, lengths in _blocks(entries):
             if min(lengths) < 0 or max(lengths) > LONGEST:
                 raise ValueError(f"a length must be from 0 to {LONGEST}")
-            self._write(_lines(ids, lengths, self.tokenizer_hash))
+            self._write(_lines(ids, lengths, self.tokenizer_hash).encode())
             self._lengths.update(zip(ids, lengths, strict=True))
 
     def _write(self, data: bytes) -> None:
@@ -217,31 +217,43 @@ def _blocks(
         yield [sample_id for sample_id, _ in block], [index(length) for _, length in block]
 
 
-def _lines(ids: list[str], lengths: list[int], tokenizer_hash: str) -> bytes:
-    """The entries as JSON lines, exactly in the form that `_usual_form` reads."""
+def _lines(ids: list[str], lengths: list[int], tokenizer_hash: str) -> str:
+    """The entries as JSON lines."""
     together = "".join(ids)
     if '"' in together or "\\" in together or not together.isprintable():
-        ids = [json.dumps(sample_id)[1:-1] for sample_id in ids]
+        ids = [_escaped(sample_id) for sample_id in ids]
     middle = _middle(tokenizer_hash)
     lines = [
-        f'{{"sample_id": "{sample_id}{middle}{length}}}\n'
+        f"{BEGIN}{sample_id}{middle}{length}}}\n"
         for sample_id, length in zip(ids, lengths, strict=True)
     ]
-    return "".join(lines).encode()
+    return "".join(lines)
 
 
 def _middle(tokenizer_hash: str) -> str:
+    """What stands between the id and the length."""
     return f'", "tokenizer_hash": {json.dumps(tokenizer_hash)}, "length": '
 
 
-def _usual_form(tokenizer_hash: str) -> re.Pattern[str]:
-    """Matches a line that `_lines` wrote: a JSON object, read some six times as fast."""
-    plain, escape = r'[^"\\\x00-\x1f]*', r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
-    middle = re.escape(_middle(tokenizer_hash))
-    return re.compile(
-        rf'^\{{"sample_id": "({plain}(?:{escape}{plain})*){middle}(0|[1-9][0-9]{{0,11}})\}}$',
-        re.MULTILINE,
-    )
+def _escaped(sample_id: str) -> str:
+    plain = '"' not in sample_id and "\\" not in sample_id and sample_id.isprintable()
+    return sample_id if plain else json.dumps(sample_id)[1:-1]
+
+
+def _own_lines(block: bytes, tokenizer_hash: str) -> tuple[list[str], list[int]]:
+    """The entries of lines that `_lines` wrote, read in a fifth of the time that JSON takes.
+
+    `ValueError` for any others: what is cut apart here must give the same lines again.
+    """
+    text = block.decode()
+    middle = _middle(tokenizer_hash)
+    fields = text[len(BEGIN) : -1].replace("}\n" + BEGIN, middle).split(middle)
+    ids, lengths = fields[::2], list(map(int, fields[1::2]))
+    if "\\" in text:
+        ids = [json.loads(f'"{name}"') if "\\" in name else name for name in ids]
+    if max(lengths, default=0) > LONGEST or _lines(ids, lengths, tokenizer_hash) != text + "\n":
+        raise ValueError("not in the form of our own lines")
+    return ids, lengths
 
 
 def _open_to_write(path: Path) -> int:
@@ -263,7 +275,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, int], int, int]:
     lengths: dict[str, int] = {}
     with open_file(path, "the length cache") as file:
         header = _header(file.readline(LONGEST_LINE), path)
-        usual_form = _usual_form(header["tokenizer_hash"])
         whole_bytes = file.tell()
         line_number, rest = 2, b""
         while data := file.read(BLOCK_BYTES):
@@ -271,7 +282,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, int], int, int]:
             if len(rest) > LONGEST_LINE:
                 raise UserError(f"{path} has a line of more than {LONGEST_LINE} bytes")
             if newline:
-                lengths.update(_block(block, usual_form, path, line_number, header))
+                lengths.update(_block(block, path, line_number, header))
                 line_number += block.count(b"\n") + 1
                 whole_bytes += len(block) + 1
         if rest:
@@ -309,18 +320,13 @@ def _header(line: bytes, path: Path) -> dict[str, Any]:
 
 
 def _block(
-    block: bytes, usual_form: re.Pattern[str], path: Path, line_number: int, header: dict[str, Any]
+    block: bytes, path: Path, line_number: int, header: dict[str, Any]
 ) -> Iterable[tuple[str, int]]:
-    """The entries of whole lines: by one regular expression where all are in the usual form."""
+    """The entries of whole lines."""
     try:
-        matches = usual_form.findall(block.decode())
-    except UnicodeDecodeError:
-        matches = []
-    if len(matches) == block.count(b"\n") + 1:
-        return [
-            (json.loads(f'"{sample_id}"') if "\\" in sample_id else sample_id, int(length))
-            for sample_id, length in matches
-        ]
+        return zip(*_own_lines(block, header["tokenizer_hash"]), strict=True)
+    except ValueError:
+        pass
     entries = []
     for number, line in enumerate(block.split(b"\n"), line_number):
         try:
