@@ -12,6 +12,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from batching.core import IntArray
 from batching.core.arrays import as_lengths, offsets_of
-from batching.planning import BatchingConfig, BatchPlanBuilder, PackingMode
+from batching.planning import BatchingConfig, BatchPlan, BatchPlanBuilder, PackingMode
 from batching.planning.bins import lower_bound, pack_lengths
 from command_line import OneLineParser, counted, exit_code, leave
 from errors import UserError
@@ -35,8 +36,8 @@ PLANNED = {
     "packed": BatchingConfig.throughput(),
 }
 
-Pack = Callable[[IntArray], int]
-"""Packs lengths into rows of `CAPACITY`; returns how many rows it took."""
+Pack = Callable[[], int]
+"""Packs some lengths into rows of `CAPACITY`; returns how many rows it took."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,12 @@ def read_lengths(path: str) -> IntArray:
     return lengths
 
 
-def our_packing(mode: PackingMode) -> Pack:
-    """This project's packing."""
-    return lambda lengths: pack_lengths(lengths, CAPACITY, mode).num_bins
+def our_packing(mode: PackingMode, lengths: IntArray) -> Pack:
+    """This project's packing of these lengths."""
+    return lambda: pack_lengths(lengths, CAPACITY, mode).num_bins
 
 
-def trl_packing(lengths: IntArray) -> Callable[[], int]:
+def trl_packing(lengths: IntArray) -> Pack:
     """TRL's best-fit decreasing on a dataset of these lengths, made beforehand."""
     import pyarrow
     from datasets import Dataset, disable_progress_bars
@@ -86,7 +87,7 @@ def trl_packing(lengths: IntArray) -> Callable[[], int]:
     return lambda: len(pack_dataset(dataset, CAPACITY, strategy="bfd", map_kwargs=whole))
 
 
-def axolotl_packing(lengths: IntArray) -> Callable[[], int]:
+def axolotl_packing(lengths: IntArray) -> Pack:
     """axolotl's multipack, compiled by numba beforehand."""
     from axolotl.utils.samplers.multipack import pack_parallel
 
@@ -98,45 +99,34 @@ def axolotl_packing(lengths: IntArray) -> Callable[[], int]:
     return lambda: pack(lengths)
 
 
-PEERS: dict[str, tuple[tuple[str, ...], Callable[[IntArray], Callable[[], int]]]] = {
+PEERS: dict[str, tuple[tuple[str, ...], Callable[[IntArray], Pack]]] = {
     "TRL, best fit decreasing": (("trl", "datasets", "pyarrow"), trl_packing),
     "axolotl, first fit": (("axolotl", "numba", "accelerate"), axolotl_packing),
 }
 
 
-def fastest_s(work: Callable[[], object], repeats: int) -> float:
-    """The shortest of several times: the one that others on the machine disturbed least."""
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
-
-
-def measured(name: str, pack: Callable[[], int], repeats: int) -> Packed:
-    """Packs several times; the rows are the same each time."""
-    return Packed(name, pack(), fastest_s(pack, repeats))
+def seconds(work: Callable[[], object]) -> float:
+    """How long something takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 def compare(lengths: IntArray, repeats: int, *, peers: bool = True) -> list[Packed]:
     """Every way of packing on the same lengths; a peer that is not there is told in a line."""
-    results = []
-    for mode in PackingMode:
-        pack = our_packing(mode)
-        name = f"ours, {mode.replace('_', ' ')}"
-        results.append(measured(name, lambda pack=pack: pack(lengths), repeats))  # type: ignore[misc]
+    ways = {f"ours, {mode.replace('_', ' ')}": our_packing(mode, lengths) for mode in PackingMode}
     for name, (packages, prepare) in PEERS.items() if peers else ():
         if missing := [package for package in packages if not find_spec(package)]:
             print(f"{name}: not compared, {missing[0]} is not installed (make dev)")
             continue
         try:
-            ready = prepare(lengths)
+            ways[name] = prepare(lengths)
         except ImportError as error:
             print(f"{name}: not compared, it cannot be imported here: {error}")
-            continue
-        results.append(measured(name, ready, repeats))
-    return results
+    rows = {name: pack() for name, pack in ways.items()}
+    # In turn, and the fastest of each: what others do on the machine disturbs all alike.
+    rounds = [{name: seconds(pack) for name, pack in ways.items()} for _ in range(repeats)]
+    return [Packed(name, rows[name], min(times[name] for times in rounds)) for name in ways]
 
 
 def show(title: str, lengths: IntArray, results: Sequence[Packed]) -> None:
@@ -155,21 +145,21 @@ def show(title: str, lengths: IntArray, results: Sequence[Packed]) -> None:
 
 
 def show_many(repeats: int) -> None:
-    """How long a million lengths take: packed, planned, and planned with a fingerprint."""
+    """How long a million lengths take: packed, planned, and the fingerprint of the plan."""
     lengths = lognormal_lengths(MANY, seed=1)
     print(f"\n{MANY:,} lengths, ms")
-    packing_s = fastest_s(lambda: pack_lengths(lengths, CAPACITY), repeats)
+    packing_s = min(seconds(lambda: pack_lengths(lengths, CAPACITY)) for _ in range(repeats))
     print(f"{'packed':40} {1000 * packing_s:>9.0f}")
     for name, config in PLANNED.items():
-        plan_s = fastest_s(lambda config=config: plan_of(lengths, config), repeats)  # type: ignore[misc]
-        plan = plan_of(lengths, config)
-        fingerprint_s = fastest_s(lambda plan=plan: plan.fingerprint, 1)  # type: ignore[misc]
-        print(f"{f'one epoch planned, {name}':40} {1000 * plan_s:>9.0f}", end="")
-        print(f"   efficiency {plan.metrics.efficiency:.2%}", end="")
-        print(f", its fingerprint {1000 * fingerprint_s:.0f} more")
+        build = partial(plan_of, lengths, config)
+        plan_s = min(seconds(build) for _ in range(repeats))
+        plan = build()
+        digest_s = seconds(partial(getattr, plan, "fingerprint"))
+        print(f"{f'one epoch planned, {name}':40} {1000 * plan_s:>9.0f}", end="   ")
+        print(f"efficiency {plan.metrics.efficiency:.2%}, fingerprint {1000 * digest_s:.0f} more")
 
 
-def plan_of(lengths: IntArray, config: BatchingConfig) -> Any:
+def plan_of(lengths: IntArray, config: BatchingConfig) -> BatchPlan:
     """A plan of one epoch."""
     return BatchPlanBuilder(lengths, config).build(num_epochs=1)
 

@@ -25,7 +25,7 @@ from batching import (
     Sample,
     TokenBudgetBatchSampler,
 )
-from batching.core.arrays import Shuffler, ranges
+from batching.core.arrays import Shuffler, ranges, stable_order
 from batching.core.table import table_of
 from errors import UserError
 
@@ -114,6 +114,13 @@ def test_bucket_stats_account_for_every_sample(lengths: list[int], spec: BucketS
 @given(st.integers(0, 300), st.integers(0, 2**40))
 def test_a_shuffled_order_holds_every_number_once(count: int, seed: int) -> None:
     assert sorted(Shuffler(seed).order(count).tolist()) == list(range(count))
+
+
+@given(st.lists(st.integers(0, 9)), st.sampled_from([1, 2**20, 2**58]))
+def test_a_stable_order_keeps_equal_keys_in_their_order(keys: list[int], times: int) -> None:
+    expected = sorted(range(len(keys)), key=lambda index: keys[index])
+
+    assert stable_order(np.array(keys, np.int64) * times).tolist() == expected
 
 
 def test_a_shuffled_order_is_the_same_on_every_machine() -> None:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from batching.core.arrays import IntArray, Shuffler, offsets_of, ranges
+from batching.core.arrays import IntArray, Shuffler, offsets_of, ranges, stable_order
 from batching.core.buckets import BucketSpec
 from batching.core.overflow import Spans
 from batching.core.table import BatchTable
@@ -82,8 +82,8 @@ def _cut(
     """Rows by batch, and of each batch its rows, width and bucket; last the rows left out."""
     spec, budget = forming.bucket_spec, forming.token_budget
     order = shuffler.order(len(lengths)) if shuffler else np.arange(len(lengths))
-    buckets = spec.bucket_ids(lengths).astype(np.int16)  # sorted by radix, in linear time
-    order = order[np.argsort(buckets[order], kind="stable")]
+    buckets = spec.bucket_ids(lengths)
+    order = order[stable_order(buckets[order])]
     bucket_offsets = offsets_of(np.bincount(buckets, minlength=spec.num_buckets))
 
     kept: list[IntArray] = []
@@ -121,7 +121,7 @@ def _cut_by_length(rows: IntArray, lengths: IntArray, budget: int) -> tuple[IntA
     lengths = lengths[rows]
     block = np.cumsum(lengths) // (SORTED_BATCHES * budget)
     longest = int(lengths.max(initial=0))
-    longest_first = np.argsort((block + 1) * longest - lengths, kind="stable")
+    longest_first = stable_order((block + 1) * longest - lengths)
     rows, lengths = rows[longest_first], lengths[longest_first]
     starts: list[int] = []
     start = 0

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from batching.core.arrays import IntArray, offsets_of, ranges
+from batching.core.arrays import IntArray, offsets_of, ranges, stable_order
 
 
 class PackingMode(StrEnum):
@@ -142,14 +142,8 @@ def _items_in_bins(lengths: IntArray, groups: list[tuple[Contents, int]]) -> Bin
     places = ranges(np.repeat(offsets_of(sizes)[:-1], repeats), bin_sizes)
     place_lengths = np.asarray(listed, np.int64)[places]
     items = np.empty(len(lengths), np.int64)
-    items[_by_length(place_lengths)] = _by_length(lengths)
+    items[stable_order(place_lengths)] = stable_order(lengths)
     return Bins(items, offsets_of(bin_sizes))
-
-
-def _by_length(lengths: IntArray) -> IntArray:
-    """The indices in ascending order of length; 16 bits are sorted by radix, in linear time."""
-    narrow = lengths.astype(np.uint16) if lengths.max(initial=0) < 1 << 16 else lengths
-    return np.argsort(narrow, kind="stable")
 
 
 def lower_bound(lengths: IntArray, capacity: int) -> int:

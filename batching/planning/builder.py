@@ -92,7 +92,8 @@ class BatchPlanBuilder:
         packing = self.config.packing
         if not packing:
             return spans, np.arange(len(spans.sample) + 1)
-        if shuffler:  # so that a sample has other neighbours in each epoch
-            spans = spans.take(shuffler.order(len(spans.sample)))
-        bins = pack_lengths(spans.length, packing.max_length, packing.mode)
-        return spans.take(bins.items), bins.offsets
+        count = len(spans.sample)
+        # Among equal lengths the order decides who shares a row: each epoch has its own.
+        order = shuffler.order(count) if shuffler else np.arange(count)
+        bins = pack_lengths(spans.length[order], packing.max_length, packing.mode)
+        return spans.take(order[bins.items]), bins.offsets
