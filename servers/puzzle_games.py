@@ -126,8 +126,8 @@ class Conversation:
 
     >>> talk = Conversation()
     >>> _ = talk.answer("order easy 7"), talk.answer("mode json")
-    >>> talk.answer("swap 1 9")[0][:60]
-    '{"type": "result", "success": false, "code": "INVALID", "mess'
+    >>> json.loads(talk.answer("swap 1 9")[0])["message"]
+    'numbers go from 1 to 6'
     """
 
     game: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -55,7 +56,9 @@ PIECES = st.lists(
         st.tuples(st.sampled_from([DO, DONT, WILL, WONT]), st.integers(0, 254)).map(
             lambda command: (bytes([IAC, *command]), b"", bytes(command))
         ),
-        st.binary(max_size=4).map(
+        st.lists(st.sampled_from([0, 65, SE, IAC]), max_size=4)
+        .map(bytes)
+        .map(
             lambda inner: (
                 bytes([IAC, SB]) + inner.replace(b"\xff", b"\xff\xff") + bytes([IAC, SE]),
                 b"",
@@ -224,6 +227,19 @@ def test_an_episode_that_breaks_off_is_marked_counted_and_told(
     assert bool(broken.steps) == (after == 9)
 
 
+def test_only_failures_in_a_row_end_the_stream() -> None:
+    def turn(_: GymEpisode) -> None:
+        server.fault = PuzzleFault("drop") if server.fault is None else None
+
+    with PuzzleServer() as server:
+        config = GymConfig(port=server.port, episodes=8, most_failures=2, ask_hints=True)
+        stream = GymEpisodeStream(config, follow_hints, BYTES, on_episode=turn)
+        assert [episode.failed for episode in stream.play()] == [False, True] * 4
+        server.fault = PuzzleFault("drop")
+        with pytest.raises(UserError, match="2 episodes in a row have failed"):
+            list(GymEpisodeStream(config, follow_hints, BYTES))
+
+
 def test_text_that_would_drive_a_terminal_is_cleaned() -> None:
     seen: list[str] = []
 
@@ -268,7 +284,7 @@ class ScriptedServer:
 
     def _serve(self) -> None:
         connection, _ = self._listener.accept()
-        with connection, connection.makefile("rb") as lines:
+        with connection, connection.makefile("rb") as lines, contextlib.suppress(OSError):
             for line in lines:
                 connection.sendall(b"".join(self._answers(line.strip())))
                 if line.strip() == b"quit":
@@ -317,6 +333,7 @@ def test_a_server_that_says_less_and_in_another_way_is_understood() -> None:
         (episode,) = stream.play()
     assert episode.solved, episode.failure
     assert [step.accepted for step in episode.steps] == [False, True]
+    assert [step.reward for step in episode.steps] == [-0.1, 1.0]
     assert seen[0].text == "1 0\n0 2"
     assert seen[0].hint == "Try placing 3 at row 1"
     assert seen[1].message == "Unknown command 'x'. Type 'help'"
@@ -343,6 +360,15 @@ def test_a_server_that_drips_for_ever_runs_into_the_deadline_of_its_answer() -> 
     ended.set()
     thread.join()
     listener.close()
+
+
+def test_a_line_that_never_ends_is_given_up_long_before_its_deadline() -> None:
+    with ScriptedServer(lambda line: [b"x" * 200_000] if line == b"show" else []) as server:
+        connection = TelnetConnection("127.0.0.1", server.port, answer_timeout_s=5)
+        connection.send("show")
+        with pytest.raises(ConnectionFailedError, match="a line of more than 65,536 bytes"):
+            connection.read_line()
+        connection.close()
 
 
 def test_a_whole_episode_has_a_deadline_however_much_time_its_answers_have() -> None:

@@ -119,14 +119,15 @@ def carry_out(
         yield list(buffer), buffer.counts
 
 
-@given(BUFFERS, OPERATIONS, OPERATIONS)
+@given(BUFFERS, st.integers(0, 15), OPERATIONS, OPERATIONS)
 @settings(max_examples=80, deadline=None)
 def test_a_buffer_saved_at_any_moment_goes_on_as_it_would_have(
-    made: tuple[int, Eviction, int], before: list[Any], after: list[Any]
+    made: tuple[int, Eviction, int], filled: int, before: list[Any], after: list[Any]
 ) -> None:
     size, eviction, seed = made
     buffer = ReplayBuffer(size, eviction, seed=seed)
-    for _ in carry_out(buffer, before):
+    buffer.extend(sample(number, number % 4) for number in range(filled))
+    for _ in carry_out(buffer, before, first=100):
         pass
     keys = buffer.sample(3).keys if len(buffer) else ()
     with tempfile.TemporaryDirectory() as directory:
@@ -137,15 +138,16 @@ def test_a_buffer_saved_at_any_moment_goes_on_as_it_would_have(
         restored.save(path)
         assert path.read_bytes() == written
         assert json.loads(written)["size"] == len(buffer)
-    going_on = carry_out(buffer, after, keys, first=100)
-    for one, other in zip(going_on, carry_out(restored, after, keys, first=100), strict=True):
+    assert list(restored) == list(buffer)
+    going_on = carry_out(buffer, after, keys, first=200)
+    for one, other in zip(going_on, carry_out(restored, after, keys, first=200), strict=True):
         assert one == other
 
 
-@given(BUFFERS, st.lists(st.sampled_from([0.0, 1.0, 1.0, 2.0, 3.0]), max_size=30))
-@settings(max_examples=100, deadline=None)
+@given(BUFFERS, st.lists(st.sampled_from([0.0, 1.0, 1.0, 2.0, 3.0]), max_size=30), st.booleans())
+@settings(max_examples=150, deadline=None)
 def test_a_full_buffer_gives_up_the_sample_that_its_policy_names(
-    made: tuple[int, Eviction, int], priorities: list[float]
+    made: tuple[int, Eviction, int], priorities: list[float], change: bool
 ) -> None:
     size, eviction, seed = made
     buffer = ReplayBuffer(size, eviction, seed=seed)
@@ -161,16 +163,25 @@ def test_a_full_buffer_gives_up_the_sample_that_its_policy_names(
                 (gone,) = [kept for kept in plain if kept not in list(buffer)]
                 plain.remove(gone)
         plain.append(sample(number, priority))
+        if change:
+            place = number % len(plain)
+            key = sorted(buffer._keys[: len(buffer)].tolist())[place]
+            plain[place] = plain[place].with_priority(5 - priority)
+            assert buffer.update_priorities([key], [5 - priority]) == 1
         assert list(buffer) == plain
     assert buffer.counts.added == len(priorities)
     assert buffer.counts.evicted == len(priorities) - len(plain)
 
 
-def test_random_eviction_reaches_every_place() -> None:
-    buffer = ReplayBuffer(4, "random")
-    buffer.extend(sample(number) for number in range(200))
-    assert len(buffer) == 4
-    assert min(int(kept.sample_id) for kept in buffer) < 199 - 4 + 1, "not the oldest alone"
+def test_random_eviction_takes_every_place_alike() -> None:
+    buffer, rounds = ReplayBuffer(4, "random"), 4000
+    buffer.extend(sample(number) for number in range(4))
+    freed: Counter[int] = Counter()
+    for number in range(rounds):
+        buffer.add(sample(100 + number))
+        freed[int(buffer._keys.argmax())] += 1  # the place of the newest
+    assert sorted(freed) == [0, 1, 2, 3]
+    assert max(freed.values()) - min(freed.values()) < 5 * (rounds / 4) ** 0.5
 
 
 def test_priorities_that_change_all_the_time_do_not_make_the_buffer_grow() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import doctest
+import importlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -279,3 +281,23 @@ def test_a_stream_of_ones_own_needs_no_more_than_the_protocol() -> None:
 
     assert isinstance(Mine(), AsyncSampleStream)
     assert len(asyncio.run(gathered(AsyncPipelineStream(Mine(), by_success())))) == 2
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "batching.streaming.filters",
+        "batching.streaming.offline",
+        "batching.streaming.replay",
+        "batching.streaming.samples",
+        "batching.streaming.sum_tree",
+        "batching.streaming.telnet",
+        "batching.streaming.trajectories",
+        "batching.streaming.window",
+        "servers.puzzle_games",
+    ],
+)
+def test_docstring_examples_run(name: str) -> None:
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.attempted > 0
+    assert results.failed == 0

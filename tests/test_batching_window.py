@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batching.core import OverflowPolicy, PadPolicy
+from batching.generation.batches import collate
 from batching.planning import BatchingConfig, PackingConfig
 from batching.streaming import (
     AsyncOfflineDatasetStream,
@@ -157,6 +158,15 @@ def test_a_fingerprint_changes_with_every_setting_sample_and_window() -> None:
     assert plan_of(base, samples(lengths)).fingerprint in prints
 
 
+def test_every_window_has_an_order_of_its_own() -> None:
+    config = WindowConfig(64, BatchingConfig(token_budget=64))
+    orders = [
+        [batch.sample_ids for batch in plan_of(config, samples([8] * 64), first_window=number)]
+        for number in (0, 1, 0)
+    ]
+    assert orders[0] == orders[2] != orders[1]
+
+
 def test_a_sample_may_come_twice_in_a_window() -> None:
     buffer = ReplayBuffer(4)
     buffer.extend(samples([3, 5]))
@@ -165,6 +175,17 @@ def test_a_sample_may_come_twice_in_a_window() -> None:
     names = [name for batch in plan for name in batch.sample_ids]
     assert Counter(names) == Counter(["s0", "s1", *(sample.sample_id for sample in replayed)])
     assert set(plan.samples_by_id) == {"s0", "s1"}
+
+
+def test_the_batches_of_a_window_are_collated_from_its_samples() -> None:
+    packed = BatchingConfig.throughput(token_budget=64, overflow_max=64, bucket_edges=(8, 32))
+    plan = plan_of(WindowConfig(64, packed), samples([n % 30 + 1 for n in range(50)]))
+    tokens = 0
+    for batch in plan:
+        rows = collate(plan.samples_by_id, batch)
+        assert rows.input_ids.size == batch.token_count <= 64
+        tokens += rows.num_tokens
+    assert tokens == sum(map(len, plan.samples))
 
 
 def test_samples_without_a_name_are_told_apart() -> None:
