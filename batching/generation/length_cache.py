@@ -247,7 +247,7 @@ def _own_lines(block: bytes, tokenizer_hash: str) -> tuple[list[str], list[int]]
     """
     text = block.decode()
     middle = _middle(tokenizer_hash)
-    fields = text[len(BEGIN) : -1].replace("}\n" + BEGIN, middle).split(middle)
+    fields = text[len(BEGIN) : -1].replace("}\n" + BEGIN, "\n").replace(middle, "\n").split("\n")
     ids, lengths = fields[::2], list(map(int, fields[1::2]))
     if "\\" in text:
         ids = [json.loads(f'"{name}"') if "\\" in name else name for name in ids]
