@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batching import (
@@ -72,6 +72,7 @@ def test_the_examples_in_the_docstrings_run(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"batching.planning.{name}")).failed == 0
 
 
+@settings(deadline=None)
 @given(lengths_lists, st.sampled_from(PackingMode))
 def test_every_item_is_in_one_bin_and_no_bin_is_over_its_capacity(
     lengths: list[int], mode: PackingMode
@@ -82,6 +83,7 @@ def test_every_item_is_in_one_bin_and_no_bin_is_over_its_capacity(
     assert all(0 < sum(lengths[item] for item in row) <= CAPACITY for row in rows)
 
 
+@settings(deadline=None)
 @given(lengths_lists)
 def test_best_fit_on_counts_is_the_textbook_s_best_fit_decreasing(lengths: list[int]) -> None:
     rows = rows_of(lengths, PackingMode.BEST_FIT)
@@ -90,6 +92,7 @@ def test_best_fit_on_counts_is_the_textbook_s_best_fit_decreasing(lengths: list[
     assert sorted(rooms) == plain_best_fit_decreasing(lengths)
 
 
+@settings(deadline=None)
 @given(lengths_lists)
 def test_first_fit_takes_the_first_bin_with_room(lengths: list[int]) -> None:
     expected: list[list[int]] = []
@@ -104,6 +107,7 @@ def test_first_fit_takes_the_first_bin_with_room(lengths: list[int]) -> None:
     assert rows_of(lengths, PackingMode.FIRST_FIT) == expected
 
 
+@settings(deadline=None)
 @given(lengths_lists)
 def test_greedy_keeps_neighbours_together(lengths: list[int]) -> None:
     rows = rows_of(lengths, PackingMode.GREEDY)
@@ -113,6 +117,7 @@ def test_greedy_keeps_neighbours_together(lengths: list[int]) -> None:
         assert sum(lengths[item] for item in row) + lengths[after[0]] > CAPACITY
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 12), max_size=8))
 def test_no_packing_goes_below_the_lower_bound(lengths: list[int]) -> None:
     array = np.array(lengths, np.int64)
@@ -146,6 +151,7 @@ def test_lengths_that_cannot_be_packed_are_refused(lengths: list[int]) -> None:
         pack_lengths(np.array(lengths), CAPACITY)
 
 
+@settings(deadline=None)
 @given(
     st.lists(samples(), max_size=12),
     st.sampled_from(PackingMode),
@@ -180,6 +186,7 @@ def test_packing_loses_no_token_that_is_not_counted(
     assert (metrics.num_rows, metrics.of_lower_bound <= 1) == (len(rows), True)
 
 
+@settings(deadline=None)
 @given(st.lists(samples(longest=10), min_size=1, max_size=8), st.integers(0, 5))
 def test_no_segment_sees_another_and_padding_sees_none(
     given_samples: list[Sample], padding: int

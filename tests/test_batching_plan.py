@@ -72,6 +72,7 @@ def tokens_of(batches: list[BatchSpec]) -> Counter[tuple[str, int]]:
     )
 
 
+@settings(deadline=None)
 @given(lengths_by_id, configs(), st.integers(1, 3))
 def test_every_token_comes_once_an_epoch_or_is_counted_and_no_batch_is_over_budget(
     lengths: dict[str, int], config: BatchingConfig, num_epochs: int
@@ -92,6 +93,7 @@ def test_every_token_comes_once_an_epoch_or_is_counted_and_no_batch_is_over_budg
     assert verify(plan, lengths) == []
 
 
+@settings(deadline=None)
 @given(plans, st.data())
 def test_iter_from_is_the_tail_of_a_full_pass(plan: BatchPlan, data: st.DataObject) -> None:
     epoch = data.draw(st.integers(0, plan.num_epochs - 1))
@@ -102,6 +104,7 @@ def test_iter_from_is_the_tail_of_a_full_pass(plan: BatchPlan, data: st.DataObje
     assert [plan.epochs[epoch][i] for i in range(index)] == full[:index]
 
 
+@settings(deadline=None)
 @given(plans, st.integers(1, 5), st.sampled_from(RemainderPolicy))
 def test_shards_have_equal_steps_and_what_is_not_shared_evenly_is_counted(
     plan: BatchPlan, world_size: int, remainder: RemainderPolicy
@@ -133,6 +136,7 @@ def test_shards_have_equal_steps_and_what_is_not_shared_evenly_is_counted(
     assert len({shard.fingerprint for shard in shards} | {plan.fingerprint}) == world_size + 1
 
 
+@settings(deadline=None)
 @given(plans, st.integers(1, 5))
 def test_shards_are_disjoint_and_complete_wherever_there_are_rows_enough(
     plan: BatchPlan, world_size: int
@@ -173,7 +177,7 @@ def test_a_rank_that_is_not_there_is_refused(rank: int, world_size: int) -> None
 
 
 @given(lengths_by_id, configs(), st.integers(1, 2), st.integers(1, 3))
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=60)
 def test_a_plan_rebuilds_to_the_same_fingerprint(
     lengths: dict[str, int], config: BatchingConfig, num_epochs: int, world_size: int
 ) -> None:
@@ -229,6 +233,7 @@ def test_settings_count_even_where_they_change_no_batch() -> None:
     assert len(fingerprints) == len(OTHER_SETTINGS)
 
 
+@settings(deadline=None)
 @given(lengths_by_id.filter(bool), st.data())
 def test_the_fingerprint_changes_with_any_id_any_length_and_the_order(
     lengths: dict[str, int], data: st.DataObject
@@ -290,6 +295,7 @@ def test_the_fingerprint_covers_every_field_of_a_batch(change: dict[str, Any]) -
     assert changed != compute_batch_fingerprint([batch])
 
 
+@settings(deadline=None)
 @given(plans)
 def test_the_digest_of_an_epoch_is_the_fingerprint_of_its_batches(plan: BatchPlan) -> None:
     for epoch in plan.epochs:

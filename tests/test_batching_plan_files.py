@@ -47,7 +47,7 @@ def saved(tmp_path: Path) -> Path:
     st.sampled_from([OverflowPolicy.SPLIT, OverflowPolicy.TRUNCATE, OverflowPolicy.SKIP]),
     st.integers(1, 3),
 )
-@settings(max_examples=40)
+@settings(deadline=None, max_examples=40)
 def test_a_plan_is_the_same_when_it_is_read_again(
     lengths: dict[str, int], packing: PackingConfig | None, policy: OverflowPolicy, ranks: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,27 +60,36 @@ def form_batches(
     if len(lengths) and lengths.max() > forming.longest_row:
         raise ValueError(f"a row of {lengths.max()} tokens is over {forming.longest_row}")
 
-    order, batch_sizes, width, bucket, left_out = _cut(lengths, forming, shuffler)
-    batch_starts = offsets_of(batch_sizes)[:-1]
-    batches = shuffler.order(len(width)) if shuffler else np.argsort(order[batch_starts])
-    rows = order[ranges(batch_starts[batches], batch_sizes[batches])]
+    cut = _cut(lengths, forming, shuffler)
+    starts = offsets_of(cut.sizes)[:-1]
+    batches = shuffler.order(len(starts)) if shuffler else np.argsort(cut.rows[starts])
+    rows = cut.rows[ranges(starts[batches], cut.sizes[batches])]
     entries = ranges(row_offsets[rows], row_sizes[rows])
     table = BatchTable(
         spans.sample[entries],
         spans.start[entries],
         spans.length[entries],
         offsets_of(row_sizes[rows]),
-        offsets_of(batch_sizes[batches]),
-        width[batches],
-        bucket[batches],
+        offsets_of(cut.sizes[batches]),
+        cut.widths[batches],
+        cut.buckets[batches],
     )
-    return table, ranges(row_offsets[left_out], row_sizes[left_out])
+    return table, ranges(row_offsets[cut.left_out], row_sizes[cut.left_out])
 
 
-def _cut(
-    lengths: IntArray, forming: Forming, shuffler: Shuffler | None
-) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Rows by batch, and of each batch its rows, width and bucket; last the rows left out."""
+class _Cut(NamedTuple):
+    """Rows, batch by batch; of each batch its number of rows, width and bucket."""
+
+    rows: IntArray
+    sizes: IntArray
+    widths: IntArray
+    buckets: IntArray
+    left_out: IntArray
+    """Rows that are in no batch."""
+
+
+def _cut(lengths: IntArray, forming: Forming, shuffler: Shuffler | None) -> _Cut:
+    """Batches of every bucket, bucket by bucket."""
     spec, budget = forming.bucket_spec, forming.token_budget
     order = shuffler.order(len(lengths)) if shuffler else np.arange(len(lengths))
     buckets = spec.bucket_ids(lengths)
@@ -106,12 +116,11 @@ def _cut(
         kept.append(rows)
         sizes.append(size)
         widths.append(width)
-    bucket_of = np.repeat(np.arange(spec.num_buckets), [len(size) for size in sizes])
-    return (
+    return _Cut(
         np.concatenate(kept),
         np.concatenate(sizes),
         np.concatenate(widths),
-        bucket_of,
+        np.repeat(np.arange(spec.num_buckets), [len(size) for size in sizes]),
         np.concatenate(left_out),
     )
 

@@ -41,14 +41,14 @@ class IndexIds(Sequence[str]):
 
 
 def ids_and_lengths(lengths: Lengths) -> tuple[Sequence[str], IntArray]:
-    """The ids of the samples, each once, and their lengths in the same order."""
+    """The ids of the samples, each once, and their lengths in the same order: copies of both."""
     if isinstance(lengths, Mapping):
         counted = np.fromiter(lengths.values(), np.int64, len(lengths))
         return list(lengths), as_lengths(counted)
     if isinstance(lengths, np.ndarray):
-        return IndexIds(len(lengths)), as_lengths(lengths)
+        return IndexIds(len(lengths)), as_lengths(lengths).copy()
     ids, values = lengths
-    array = as_lengths(values)
+    ids, array = list(ids), as_lengths(values).copy()
     if len(ids) != len(array):
         raise ValueError(f"{len(ids)} ids for {len(array)} lengths")
     if len(set(ids)) != len(ids):
