@@ -63,9 +63,12 @@ def run(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
     args = build_parser().parse_args(argv)
     generator = np.random.default_rng(0)
-    ids, mask = tuple(range(args.tokens)), (1,) * args.tokens
-    priorities = generator.lognormal(size=args.entries).tolist()
-    samples = [StreamSample(ids, mask, priority=priority) for priority in priorities]
+    mask = (1,) * args.tokens
+    samples = [
+        # Tokens of their own, as real ones have: shared ones would be in the processor's cache.
+        StreamSample(tuple(range(first, first + args.tokens)), mask, priority=priority)
+        for first, priority in enumerate(generator.lognormal(size=args.entries).tolist())
+    ]
     print(f"{args.entries:,} entries, {args.batch} at a time, {args.rounds:,} times each")
     print(f"{'eviction':<10}{'what':<10}{'median ms':>10}{'95 % ms':>10}{'bar ms':>8}")
     for eviction in Eviction:

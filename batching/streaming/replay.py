@@ -85,7 +85,10 @@ class ReplayBuffer:
         self.priority_exponent = priority_exponent
         self.counts = ReplayCounts()
         self._samples: list[StreamSample] = []
-        """By slot. A sample that comes in takes the slot of the one that makes room."""
+        """By slot, as they came in, but for their priorities. A sample that comes in takes the
+        slot of the one that makes room."""
+        self._replays = np.zeros(max_size, np.int64)
+        """By slot: how often it was drawn since it came in."""
         self._keys = np.zeros(max_size, np.int64)
         """By slot: how many came before, times max_size, plus the slot. Keys tell a sample from
         those that had its slot before, lead to the slot, and rise with every sample."""
@@ -100,8 +103,9 @@ class ReplayBuffer:
 
     def __iter__(self) -> Iterator[StreamSample]:
         """The samples, the oldest first."""
+        samples = self._current()
         for slot in np.argsort(self._keys[: len(self)]).tolist():
-            yield self._samples[slot]
+            yield samples[slot]
 
     def add(self, sample: StreamSample) -> None:
         """Puts a sample in; where the buffer is full, another one goes."""
@@ -122,12 +126,15 @@ class ReplayBuffer:
         if count < 1:
             raise ValueError(f"at least 1 sample is drawn, not {count}")
         slots, chances = self._draw(count)
-        for slot in slots:
-            self._samples[slot] = self._samples[slot].with_replay()
+        np.add.at(self._replays, slots, 1)  # one may be drawn several times
+        times = self._replays[slots].tolist()
+        samples = [
+            self._samples[slot].with_replay(replays)
+            for slot, replays in zip(slots.tolist(), times, strict=True)
+        ]
         self.counts.drawn += count
         weights = (chances * len(self)) ** -beta
-        samples = tuple([self._samples[slot] for slot in slots])
-        return ReplayBatch(samples, self._keys[slots], weights / weights.max())
+        return ReplayBatch(tuple(samples), self._keys[slots], weights / weights.max())
 
     def update_priorities(self, keys: npt.ArrayLike, priorities: Sequence[float]) -> int:
         """Gives samples that were drawn other priorities; returns how many are still here."""
@@ -163,7 +170,7 @@ class ReplayBuffer:
     def numbered(self) -> Iterator[tuple[int, StreamSample]]:
         """By slot: how many samples had come before each, and the sample."""
         numbers = (self._keys[: len(self)] // self.max_size).tolist()
-        return zip(numbers, self._samples, strict=True)
+        return zip(numbers, self._current(), strict=True)
 
     @property
     def generator_state(self) -> dict[str, Any]:
@@ -184,6 +191,7 @@ class ReplayBuffer:
             raise ValueError("generator is not the state of PCG64") from error
         self.counts = counts
         self._samples, self._lowest = [], []
+        self._replays[:] = 0
         for number, sample in numbered:
             slot = len(self._samples)
             if slot == self.max_size:
@@ -197,6 +205,14 @@ class ReplayBuffer:
             raise ValueError("two samples have the same number")
         self._weigh(range(len(self)))
 
+    def _current(self) -> list[StreamSample]:
+        """By slot: the samples as they are, with how often they were drawn."""
+        replays = self._replays[: len(self)].tolist()
+        return [
+            sample.with_replay(times) if times else sample
+            for sample, times in zip(self._samples, replays, strict=True)
+        ]
+
     def _put(self, sample: StreamSample) -> int:
         slot = len(self._samples)
         if slot < self.max_size:
@@ -206,6 +222,7 @@ class ReplayBuffer:
             self._samples[slot] = sample
             self.counts.evicted += 1
         self._keys[slot] = self.counts.added * self.max_size + slot
+        self._replays[slot] = 0
         self.counts.added += 1
         self._note(slot)
         return slot
@@ -241,13 +258,13 @@ class ReplayBuffer:
         if slots:
             self._tree.set(np.asarray(slots, np.int64), np.asarray(weights))
 
-    def _draw(self, count: int) -> tuple[list[int], FloatArray]:
+    def _draw(self, count: int) -> tuple[IntArray, FloatArray]:
         """Slots, and with which probability each was drawn."""
         points, total = self._uniform(count), self._tree.total
         if total == 0.0:  # nothing is worth more than anything else
-            return (points * len(self)).astype(np.int64).tolist(), np.full(count, 1 / len(self))
+            return (points * len(self)).astype(np.int64), np.full(count, 1 / len(self))
         slots = self._tree.find(points * total)
-        return slots.tolist(), self._tree.weights[slots] / total
+        return slots, self._tree.weights[slots] / total
 
     def _uniform(self, count: int) -> FloatArray:
         """Numbers from 0 to below 1, from raw bits: numpy promises no more for all releases."""

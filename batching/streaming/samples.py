@@ -65,9 +65,9 @@ class StreamSample(Sample):
         own = {item.name: getattr(sample, item.name) for item in fields(sample)}
         return cls(**{**own, **more})
 
-    def with_replay(self) -> Self:
-        """A copy that has been replayed once more."""
-        return self._changed(replay_count=self.replay_count + 1)
+    def with_replay(self, times: int = 1) -> Self:
+        """A copy that has been replayed once more, or so many times."""
+        return self._changed(replay_count=self.replay_count + times)
 
     def with_priority(self, priority: float) -> Self:
         """A copy with another priority."""
@@ -76,7 +76,9 @@ class StreamSample(Sample):
     def _changed(self, **values: Any) -> Self:
         # The tokens were checked when this sample was made: a copy need not read them all again.
         copied = object.__new__(type(self))
-        vars(copied).update(vars(self), **values)
+        own = vars(self).copy()
+        own.update(values)
+        object.__setattr__(copied, "__dict__", own)
         return copied
 
     def to_dict(self) -> dict[str, Any]:

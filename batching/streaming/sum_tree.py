@@ -32,21 +32,19 @@ class SumTree:
             raise ValueError("a tree has at least one leaf")
         self.size = size
         self._running: list[FloatArray] = []
-        """By level, the lowest first: for each node the running sums of its children."""
+        """By level, the lowest first: for each node 0, then the running sums of its children."""
         nodes = -(-size // FAN_OUT)
         while nodes > 1:
             parents = -(-nodes // FAN_OUT)
-            self._running.append(np.zeros((parents * FAN_OUT, FAN_OUT)))
+            self._running.append(np.zeros((parents * FAN_OUT, FAN_OUT + 1)))
             nodes = parents
-        self._running.append(np.zeros((1, FAN_OUT)))
-        self._leaves = np.zeros(self._running[0].size)
+        self._running.append(np.zeros((1, FAN_OUT + 1)))
+        self._leaves = np.zeros(len(self._running[0]) * FAN_OUT)
 
     @property
     def weights(self) -> FloatArray:
-        """The weights of all leaves, to be read only."""
-        view = self._leaves[: self.size]
-        view.flags.writeable = False
-        return view
+        """The weights of all leaves."""
+        return self._leaves[: self.size]
 
     @property
     def total(self) -> float:
@@ -58,7 +56,7 @@ class SumTree:
         nodes = leaves
         for children, running in zip(self._children(), self._running, strict=True):
             nodes = nodes // FAN_OUT
-            running[nodes] = children[nodes].cumsum(axis=1)
+            running[nodes, 1:] = children[nodes].cumsum(axis=1)
 
     def find(self, points: FloatArray) -> IntArray:
         """For each point from 0 to below `total`: the leaf where the sum passes it.
@@ -68,11 +66,11 @@ class SumTree:
         nodes = np.zeros(len(points), np.int64)
         rows = np.arange(len(points))
         for level in reversed(self._running):
-            running = level[nodes]
+            running = level.take(nodes, axis=0)
             # Rounding may have left a point at the end of its node, where only empty leaves are.
             points = np.minimum(points, np.nextafter(running[:, -1], 0.0))
-            child = (running > points[:, None]).argmax(axis=1)
-            points = points - np.where(child > 0, running[rows, child - 1], 0.0)
+            child = (running > points[:, None]).argmax(axis=1) - 1
+            points = points - running[rows, child]
             nodes = nodes * FAN_OUT + child
         return nodes
 
