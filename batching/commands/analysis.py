@@ -145,7 +145,7 @@ def _spec_in_use(args: argparse.Namespace, longest: int) -> BucketSpec | None:
 
     if args.bucket_edges is None:
         return None
-    return BucketSpec(args.bucket_edges, max(longest, *args.bucket_edges, 1) + 1)
+    return BucketSpec(args.bucket_edges, max(longest, *(edge + 1 for edge in args.bucket_edges), 1))
 
 
 def _lengths(args: argparse.Namespace, *plots: Path | None) -> IntArray:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from command_line import OneLineParser, printable
 from errors import UserError
+from untrusted import parse_json
 
 if TYPE_CHECKING:
     from batching.generation.length_cache import LengthCache
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 LONGEST_EDGE = 2**40
 PARTIAL = ".partial"
 NO_EDGES = "none"
-LENGTHS_BEGIN = b'{"tokenizer_hash"'
+LONGEST_HEADER = 2**16
 
 Item = TypeVar("Item")
 Commands = Any
@@ -121,7 +122,12 @@ def is_lengths(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(len(LENGTHS_BEGIN)) == LENGTHS_BEGIN
+        line = file.readline(LONGEST_HEADER)
+    try:
+        header = parse_json(line, deepest=2)
+    except ValueError:
+        return False
+    return isinstance(header, dict) and {"tokenizer_hash", "version"} <= set(header)
 
 
 def partial_of(path: Path) -> Path:
@@ -138,6 +144,10 @@ def open_lengths(path: Path) -> LengthCache:
             f"{path} is not complete: measuring was interrupted.\n"
             "The same `lengths build` command goes on with it"
         )
+    if not path.exists():
+        raise UserError(f"there is no {path}; `python -m batching lengths build` makes it")
+    if not is_lengths(path):
+        raise UserError(f"{path} holds no lengths; `python -m batching lengths build` makes them")
     cache = LengthCache.open(path, read_only=True)
     if not len(cache):
         raise UserError(f"{path} holds no lengths")

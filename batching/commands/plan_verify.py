@@ -54,7 +54,7 @@ def run_verify(args: argparse.Namespace) -> int:
         print_json({"matches": not wrong, "differences": found})
     else:
         for name, problems in found.items():
-            print(f"{name}: {'differs' if problems else 'matches'} {args.lengths}")
+            print(f"{name}: {'differs from' if problems else 'matches'} {args.lengths}")
             for problem in problems:
                 print(f"  {printable(problem)}")
     return 1 if wrong else 0
@@ -67,7 +67,7 @@ def _plans_in(path: Path) -> list[Path]:
     ranks = sorted(path.glob("rank_*"), key=lambda one: (len(one.name), one.name))
     if not (path / META).exists() and ranks:
         return ranks
-    if path.is_dir() and not (path / META).exists():
+    if not (path / META).exists():
         raise UserError(f"{path} holds no plan (no {META})")
     return [path]
 

@@ -129,8 +129,8 @@ def run_build(args: argparse.Namespace) -> int:
     _check_place(args.output)
     lengths = open_lengths(args.lengths)
     ids, values = lengths.arrays()
-    if int((values // config.longest_row).sum()) > MOST_PARTS:
-        raise UserError(f"the lengths in {args.lengths} are out of all proportion; are they right?")
+    if args.on_overflow == "split" and (values // config.longest_row).sum() > MOST_PARTS:
+        raise UserError(f"{args.lengths} would be split into more than {MOST_PARTS:,} parts")
     builder = BatchPlanBuilder((ids, values), config, lengths.dataset_hash, lengths.tokenizer_hash)
     try:
         plan = builder.build(args.epochs)
