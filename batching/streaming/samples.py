@@ -127,9 +127,8 @@ TOKENS = ("input_ids", "loss_mask", "segment_ids")
 def _are_tokens(values: list[Any] | tuple[Any, ...]) -> bool:
     if not values:
         return True
-    return {type(value) for value in values} == {int} and (
-        min(values) >= 0 and max(values) <= LARGEST_TOKEN
-    )
+    # Types first: others might not compare with numbers.
+    return set(map(type, values)) == {int} and 0 <= min(values) <= max(values) <= LARGEST_TOKEN
 
 
 def _is_json(value: Any, levels: int = DEEPEST) -> bool:
