@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from batching.__main__ import main
+from tests.report_runs import transition
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "batching"
@@ -103,3 +109,30 @@ def test_every_example_is_run_and_short() -> None:
     found = {path.stem: path for path in EXAMPLES.glob("*.py")}
     assert set(found) == set(CHECKS)
     assert all(len(path.read_text().splitlines()) < LONGEST for path in found.values())
+
+
+def test_the_commands_of_the_guide_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("examples").symlink_to(ROOT / "examples")
+    Path("runs/NAME").mkdir(parents=True)
+    lines = [json.dumps(transition(number)) + "\n" for number in range(40)]
+    Path("runs/NAME/transitions.jsonl").write_text("".join(lines))
+    guide = (ROOT / "docs" / "token_batching.md").read_text()
+    commands = re.findall(r"^python -m batching (.*)$", guide, re.MULTILINE)
+    assert len(commands) > 15
+    for command in commands:
+        assert main(shlex.split(command)) == 0, command
+    (python,) = re.findall(r"^```python\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    found: dict[str, Any] = {}
+    exec(compile(python, "token_batching.md", "exec"), found)
+    assert found["batch"].input_ids.size <= 4096
+
+
+def test_what_the_guide_names_is_there() -> None:
+    guide = (ROOT / "docs" / "token_batching.md").read_text()
+    for path in re.findall(r"`(tests/[a-z_]+\.py)`", guide):
+        assert (ROOT / path).exists(), path
+    for module in re.findall(r"python -m (benchmarks\.\w+|servers\.\w+)", guide):
+        assert (ROOT / f"{module.replace('.', '/')}.py").exists(), module

@@ -163,7 +163,7 @@ def bar(
     return iter(
         tqdm(
             items, total=total, desc=doing, unit=f" {unit}", initial=done, file=sys.stderr,
-            disable=None, dynamic_ncols=True, smoothing=0.1,
+            disable=None, dynamic_ncols=True, smoothing=0.1, leave=False,
         )
     )  # fmt: skip
 

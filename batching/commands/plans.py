@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from batching.commands.parts import (
     add_group,
     add_lengths,
     add_overwrite,
+    bar,
     edges,
     open_lengths,
 )
@@ -24,7 +26,8 @@ from errors import UserError
 from training.flags import at_least
 
 if TYPE_CHECKING:
-    from batching.planning import BatchingConfig
+    from batching.core import BatchSpec
+    from batching.planning import BatchingConfig, BatchPlan
 
 MOST_EPOCHS = 10_000
 LONGEST_ROW = 2**20
@@ -150,10 +153,25 @@ def run_build(args: argparse.Namespace) -> int:
             )
         print(f"{args.output} is this plan already: {in_words(plan)}")
         return 0
-    plan.save(args.output)
+    _with_bar(plan).save(args.output)
     print(f"{args.output}: {in_words(plan)}")
     tell_losses(plan)
     return 0
+
+
+def _with_bar(plan: BatchPlan) -> BatchPlan:
+    """The same plan, with a bar for whoever goes through its batches, as saving it does."""
+    from batching.planning import EpochPlan
+
+    class ShownEpoch(EpochPlan):
+        def __iter__(self) -> Iterator[BatchSpec]:
+            return bar(super().__iter__(), len(self), f"writing epoch {self.epoch}", "batches")
+
+    shown = (
+        ShownEpoch(epoch.epoch, epoch.table, epoch.ids, epoch.counts, epoch.shard_counts)
+        for epoch in plan.epochs
+    )
+    return replace(plan, epochs=tuple(shown))
 
 
 def config_of(args: argparse.Namespace) -> BatchingConfig:

@@ -82,16 +82,20 @@ def run(args: argparse.Namespace) -> int:
 def _streams(args: argparse.Namespace) -> tuple[TransitionLogStream, PipelineStream]:
     """The run's log, and what of it was asked for."""
     from batching.generation import load_tokenizer
-    from batching.streaming import PipelineStream, by_reward, by_success
+    from batching.streaming import PipelineStream, SampleFilter, by_reward, by_success
     from batching.streaming.trajectories import TransitionLogStream
 
     if not (args.directory / TRANSITIONS).is_file():
         raise UserError(f"{args.directory} holds no run (no {TRANSITIONS}); check the path")
     tokenizer = load_tokenizer(args.tokenizer)
     log = TransitionLogStream(args.directory, _operators(args.directory), tokenizer)
-    filters = [by_success()] if args.improved else []
+    # Named by what they refuse: that is how it is counted and told.
+    filters = []
+    if args.improved:
+        filters.append(SampleFilter("not improved", by_success()))
     if args.least_reward is not None:
-        filters.append(by_reward(least=args.least_reward))
+        lower = f"below a reward of {args.least_reward:g}"
+        filters.append(SampleFilter(lower, by_reward(least=args.least_reward)))
     return log, PipelineStream(log, *filters)
 
 
