@@ -27,6 +27,7 @@ from training.settings import build_parser
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
+    "batching.commands.parts",
     "command_line",
     "evaluation.statistics",
     "evaluation.verdict",
@@ -180,6 +181,9 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "experiments/analyze.py",
         "experiments/extract.py",
         "experiments/sweep.py",
+        "benchmarks/packing.py",
+        "servers/puzzle.py",
+        *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("batching/commands/*.py")),
     ):
         known |= set(re.findall(r"--[a-z][a-z-]+", (ROOT / script).read_text()))
     known |= {"--no-deps", "--logdir", "--seeds"}

@@ -1,0 +1,32 @@
+"""Turns texts into batches of a fixed number of tokens that waste little and anyone can repeat."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from batching.commands import analysis, generate, gym, lengths, plans, trajectories
+from command_line import OneLineParser, exit_code, leave
+
+GROUPS = (lengths, analysis, plans, generate, gym, trajectories)
+ORDER = "in this order: lengths build, suggest, plan build, generate (docs/token_batching.md)"
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
+    parser = OneLineParser(prog="python -m batching", description=__doc__, epilog=ORDER)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
+    for group in GROUPS:
+        group.add_commands(commands)
+    args: argparse.Namespace = parser.parse_args(argv)
+    code: int = args.run(args)
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return exit_code(lambda: run(argv))
+
+
+if __name__ == "__main__":
+    leave(main())

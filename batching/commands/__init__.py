@@ -1,0 +1,1 @@
+"""The commands of `python -m batching`, a file for each group of them."""

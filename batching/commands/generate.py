@@ -1,0 +1,174 @@
+"""`python -m batching generate`: the batches of a plan as files, ready to train on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from batching.commands.parts import (
+    Commands,
+    add_command,
+    add_dataset,
+    add_plan,
+    add_tokenizer,
+    bar,
+    count,
+)
+from command_line import counted, say_error, show_warnings
+from errors import UserError
+
+if TYPE_CHECKING:
+    from batching.generation import SampleStore, Tokenizer
+    from batching.planning import BatchPlan
+
+
+def add_commands(commands: Commands) -> None:
+    """`generate`."""
+    parser = add_command(
+        commands, "generate", "write the batches of a plan as .npz files", run,
+        example="python -m batching generate -p plan -d examples/batching/texts.jsonl -t bytes "
+        "-o batches",
+    )  # fmt: skip
+    add_plan(parser)
+    add_dataset(parser)
+    add_tokenizer(parser)
+    add = parser.add_argument
+    add(
+        "-o", "--output", required=True, type=Path, metavar="DIR",
+        help="gets manifest.json and epoch_N/batch_NNNNNN.npz; what an interruption left of the "
+        "same plan is gone on with",
+    )  # fmt: skip
+    add(
+        "--resume", action="store_true",
+        help="only go on with what is there, and refuse to begin afresh",
+    )  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the batches that are missing."""
+    from batching.generation import load_tokenizer
+    from batching.planning import BatchPlan
+
+    show_warnings()
+    plan = BatchPlan.load(args.plan)
+    _check_place(args.output, plan, resume=args.resume)
+    tokenizer = load_tokenizer(args.tokenizer)
+    problems = _other_source(plan, args.dataset, tokenizer)
+    if problems:
+        return _mismatch(args.plan, problems)
+    all_of_them = count(plan.num_batches, "batch")
+    if _is_complete(args.output, plan):
+        print(f"{args.output}: all {all_of_them} are there already")
+        return 0
+    samples = _samples(args.dataset, tokenizer, plan.meta.source.num_samples)
+    problems = _other_lengths(plan, samples)
+    if problems:
+        return _mismatch(args.plan, problems)
+    written = 0
+    try:
+        written = _write(args.output, plan, samples, tokenizer.pad_id)
+    except _InterruptedError as interrupted:
+        kept = f"{interrupted.written:,} of {all_of_them} are kept"
+        print(f"interrupted; {kept}: the same command goes on", file=sys.stderr)
+        return 130
+    print(f"{args.output}: {all_of_them} ({written:,} written)")
+    return 0
+
+
+class _InterruptedError(Exception):
+    """Ctrl-C, after so many batches are there."""
+
+    def __init__(self, written: int) -> None:
+        super().__init__(written)
+        self.written = written
+
+
+def _write(output: Path, plan: BatchPlan, samples: SampleStore, pad_id: int) -> int:
+    """Writes what is missing; returns how many batches that were."""
+    from batching.generation import BatchWriter, collate
+
+    resume = output.exists() and any(output.iterdir())
+    with BatchWriter(output, plan, pad_id=pad_id, resume=resume) as writer:
+        before = writer.num_written
+        missing = bar(writer.missing(), plan.num_batches, "writing", "batches", done=before)
+        try:
+            for epoch, index, batch in missing:
+                writer.write(epoch, index, collate(samples, batch, pad_id))
+        except KeyboardInterrupt:
+            raise _InterruptedError(writer.num_written) from None
+        writer.finish()
+        return writer.num_written - before
+
+
+def _samples(dataset: Path, tokenizer: Tokenizer, total: int) -> SampleStore:
+    from batching.generation import SampleStore, encode_texts, read_texts
+
+    texts = encode_texts(read_texts(dataset), tokenizer)
+    return SampleStore(bar(texts, total, "tokenising", "texts"))
+
+
+def _check_place(path: Path, plan: BatchPlan, *, resume: bool) -> None:
+    """Refuses a place that holds anything but batches of this plan, before any work is done."""
+    from batching.generation import Manifest
+
+    if (path.exists() or path.is_symlink()) and not path.is_dir():
+        raise UserError(f"{path} is a file; choose another -o")
+    names = [entry.name for entry in path.iterdir()] if path.is_dir() else []
+    if not [name for name in names if not name.startswith(".")]:
+        if resume:
+            raise UserError(f"--resume, but {path} holds no batches to go on with")
+        return
+    if "manifest.json" not in names:
+        raise UserError(f"{path} is not empty and holds no batches; choose another -o")
+    if Manifest.read(path).plan_fingerprint != plan.fingerprint:
+        raise UserError(f"{path} holds the batches of another plan; choose another -o")
+
+
+def _other_source(plan: BatchPlan, dataset: Path, tokenizer: Tokenizer) -> list[str]:
+    """How the data set and the tokenizer differ from those that the plan was built for."""
+    from batching.generation import dataset_hash
+
+    meta = plan.meta
+    return [
+        f"the {what} is not the one that the plan was built for ({ours[:12]}, not {planned[:12]})"
+        for what, ours, planned in (
+            ("tokenizer", tokenizer.tokenizer_hash, meta.tokenizer_hash),
+            ("data set", dataset_hash(dataset), meta.dataset_hash),
+        )
+        if planned and ours != planned
+    ]
+
+
+def _other_lengths(plan: BatchPlan, samples: SampleStore) -> list[str]:
+    from batching.core import ids_and_lengths
+    from batching.planning.fingerprint import lengths_digest
+
+    source = plan.meta.source
+    if len(samples) != source.num_samples:
+        planned = counted(source.num_samples, "sample")
+        return [f"the plan was built from {planned}, and the data set has {len(samples):,}"]
+    if lengths_digest(*ids_and_lengths(samples.lengths())) != source.digest:
+        return ["the samples have other ids, lengths or another order than the plan was built from"]
+    return []
+
+
+def _is_complete(output: Path, plan: BatchPlan) -> bool:
+    from batching.generation import BatchReader
+
+    if not output.exists():
+        return False
+    try:
+        BatchReader(output, plan).verify()
+    except UserError:
+        return False
+    return True
+
+
+def _mismatch(plan: Path, problems: list[str]) -> int:
+    say_error(
+        f"{'; '.join(problems)}.\n"
+        f"Nothing was written. Measure the lengths and build {plan} again, or name what it is of"
+    )
+    return 1

@@ -1,0 +1,36 @@
+"""From texts to batches on disk: tokenizers, data sets, length caches, collated batches."""
+
+from batching.generation.batch_files import BatchReader, BatchWriter, Manifest, write_batches
+from batching.generation.batches import CollatedBatch, collate
+from batching.generation.dataset import (
+    Part,
+    TextSample,
+    dataset_hash,
+    encode_texts,
+    measure_texts,
+    read_texts,
+)
+from batching.generation.length_cache import LengthCache, LengthEntry
+from batching.generation.store import SampleStore
+from batching.generation.tokenizers import ByteTokenizer, Tokenizer, load_tokenizer
+
+__all__ = [
+    "BatchReader",
+    "BatchWriter",
+    "ByteTokenizer",
+    "CollatedBatch",
+    "LengthCache",
+    "LengthEntry",
+    "Manifest",
+    "Part",
+    "SampleStore",
+    "TextSample",
+    "Tokenizer",
+    "collate",
+    "dataset_hash",
+    "encode_texts",
+    "load_tokenizer",
+    "measure_texts",
+    "read_texts",
+    "write_batches",
+]

@@ -1,0 +1,187 @@
+"""Plans on disk: `meta.json` and an `epoch_N.jsonl` for each epoch, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from batching.core import BatchSpec, OverflowCounts
+from batching.core.table import table_of
+from batching.planning.plan import VERSION, BatchPlan, EpochPlan, PlanMeta
+from batching.planning.sharding import RemainderPolicy, ShardCounts
+from errors import UserError
+from training.files import PARTIAL, sync
+from untrusted import DEEPEST, parse_json, read_lines, read_text
+
+META = "meta.json"
+
+
+def save_plan(plan: BatchPlan, path: Path) -> None:
+    """Writes a plan as a directory, in the place of a plan that may be there.
+
+    It is written beside its place and then renamed: who is killed leaves the plan before it.
+    """
+    path = path.absolute()
+    if path.exists() and not _may_be_replaced(path):
+        raise UserError(f"{path} is there already and is no plan; choose another place")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left_over in path.parent.glob(f".{path.name}.*{PARTIAL}"):
+        shutil.rmtree(left_over, ignore_errors=True)
+    prefix, suffix = f".{path.name}.", PARTIAL
+    partial = Path(tempfile.mkdtemp(dir=path.parent, prefix=prefix, suffix=suffix))
+    try:
+        for epoch in plan.epochs:
+            _write(partial / epoch_file(epoch.epoch), map(_line, epoch))
+        summaries = [epoch.summary() for epoch in plan.epochs]
+        meta = {"fingerprint": plan.fingerprint, **plan.meta.to_dict(), "epochs": summaries}
+        _write(partial / META, [json.dumps(meta, indent=2) + "\n"])
+        sync(partial)
+        before = _replaced(path)
+        if path.exists():
+            shutil.rmtree(before, ignore_errors=True)
+            os.rename(path, before)
+        os.rename(partial, path)
+        sync(path.parent)
+        shutil.rmtree(before, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def load_plan(path: Path) -> BatchPlan:
+    """The plan in a directory; `UserError` says what is wrong with it and what to do."""
+    path = path.absolute()
+    if not path.exists() and _replaced(path).exists():
+        raise UserError(
+            f"writing plan {path} was interrupted; the one before it is whole.\n"
+            f"Take it back: mv '{_replaced(path)}' '{path}'"
+        )
+    stored = read_text(path / META, "plan")
+    try:
+        plan = _plan(path, parse_json(stored, deepest=DEEPEST))
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise UserError(
+            f"plan {path} is damaged: {error if str(error) else type(error).__name__}.\n"
+            "Build it again: python -m batching plan build"
+        ) from error
+    return plan
+
+
+def save_shards(
+    plan: BatchPlan,
+    world_size: int,
+    path: Path,
+    remainder: RemainderPolicy | str = RemainderPolicy.SPLIT,
+) -> list[Path]:
+    """Writes the part of each rank as `rank_N/`; returns where they are."""
+    directories = [path / f"rank_{rank}" for rank in range(world_size)]
+    for rank, directory in enumerate(directories):
+        plan.shard(rank, world_size, remainder).save(directory)
+    return directories
+
+
+def epoch_file(epoch: int) -> str:
+    """The name of the file that holds an epoch."""
+    return f"epoch_{epoch}.jsonl"
+
+
+def _replaced(path: Path) -> Path:
+    return path.with_name(f".{path.name}.replaced")
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Only a plan, or an empty directory: never anything else that a user may have there."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    names = {entry.name for entry in path.iterdir()}
+    return not names or (META in names and all(n == META or n.startswith("epoch_") for n in names))
+
+
+def _write(path: Path, lines: Iterator[str] | list[str]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _line(batch: BatchSpec) -> str:
+    starts, lengths = zip(*batch.spans, strict=True)
+    row: dict[str, Any] = {
+        "sample_ids": batch.sample_ids,
+        "bucket_id": batch.bucket_id,
+        "max_length": batch.max_length,
+        "token_count": batch.token_count,
+        "lengths": lengths,
+    }
+    if any(starts):
+        row["starts"] = starts
+    if len(batch.rows) < len(batch.sample_ids):
+        row["rows"] = batch.rows
+    return json.dumps(row, separators=(",", ":")) + "\n"
+
+
+def _plan(path: Path, stored: Any) -> BatchPlan:
+    if not isinstance(stored, dict):
+        raise ValueError(f"{META} holds no object")
+    if stored.get("version") != VERSION:
+        raise ValueError(f"its version is {stored.get('version')!r}, and {VERSION} is known")
+    fingerprint, summaries = stored.pop("fingerprint"), stored.pop("epochs")
+    meta = PlanMeta.from_dict(stored)
+    batches: list[BatchSpec] = []
+    ends: list[int] = [0]
+    for number in range(len(summaries)):
+        batches += _batches(path / epoch_file(number))
+        ends.append(len(batches))
+    # One table of all epochs, so that they share their ids.
+    table, ids = table_of(batches)
+    if (table.token_counts > meta.config.token_budget).any():
+        raise ValueError("a batch is over the token budget")
+    epochs = []
+    for number, summary in enumerate(summaries):
+        epoch = EpochPlan(
+            number,
+            table.take(range(ends[number], ends[number + 1])),
+            ids,
+            OverflowCounts(**summary["counts"]),
+            ShardCounts(**summary["shard_counts"]),
+        )
+        if epoch.summary() != summary:
+            raise ValueError(f"{epoch_file(number)} does not hold what {META} says")
+        epochs.append(epoch)
+    plan = BatchPlan(meta, tuple(epochs))
+    if plan.fingerprint != fingerprint:
+        raise ValueError(f"{META} was changed: it does not match its fingerprint")
+    return plan
+
+
+def _batches(path: Path) -> Iterator[BatchSpec]:
+    for number, line in enumerate(read_lines(path, "plan"), start=1):
+        try:
+            yield _batch(parse_json(line, deepest=DEEPEST))
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"line {number} of {path.name} is no batch: {error}") from error
+
+
+def _batch(row: dict[str, Any]) -> BatchSpec:
+    names, lengths = row["sample_ids"], row["lengths"]
+    starts = row.get("starts") or [0] * len(names)
+    rows = row.get("rows") or [1] * len(names)
+    bucket_id, max_length, token_count = row["bucket_id"], row["max_length"], row["token_count"]
+    numbers = [bucket_id, max_length, token_count, *lengths, *starts, *rows]
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ValueError("a number is negative or none")
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("an id is no text")
+    return BatchSpec(
+        tuple(names),
+        bucket_id,
+        max_length,
+        token_count,
+        spans=tuple(zip(starts, lengths, strict=True)),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,171 @@
+"""What was tried on questions, and what came of it, as samples for a mutator model.
+
+A sample asks for what the operators do, shows the question as it was, and is answered with the
+query as rewritten. Its reward is the change of the score, its difficulty how far the unchanged
+question was from a full score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from batching.streaming.protocols import TextTokenizer
+from batching.streaming.samples import StreamMetrics, StreamSample
+from batching.streaming.texts import text_sample
+from environment.episodes import STOP_ACTION
+from environment.steps import ActionMask, Observation
+from errors import UserError
+from experiments.transitions import read_transitions
+from operators import Operator
+from rl_query_mutator_env import QueryMutationEnv
+
+SOURCE = "mutation"
+STOP = "stop"
+
+OperatorChooser = Callable[[Observation, ActionMask], int]
+"""Says which action to take: 0 stops, operator number k of the environment is action k + 1."""
+
+
+def random_operators(seed: int = 0) -> OperatorChooser:
+    """Chooses among the operators that have not been tried, each with the same probability."""
+    generator = np.random.default_rng(seed)
+
+    def choose(_: Observation, mask: ActionMask) -> int:
+        allowed = np.flatnonzero(mask)
+        allowed = allowed[allowed != STOP_ACTION]
+        return int(generator.choice(allowed)) if len(allowed) else STOP_ACTION
+
+    return choose
+
+
+def mutation_prompt(instructions: Sequence[str], question: str) -> str:
+    """What a mutator model is given: what to do, and the question.
+
+    >>> mutation_prompt(["Correct the spelling."], "wat is it")
+    'Correct the spelling.\\nwat is it\\n'
+    """
+    return "\n".join([*instructions, question]) + "\n"
+
+
+def instruction_of(operator: Operator) -> str:
+    """What an operator does, as one would ask for it."""
+    return operator.instruction or operator.description or operator.name
+
+
+@dataclass
+class _Episode:
+    """What is known of an episode that goes on."""
+
+    first_step: int
+    opening_score: float
+    operators: list[str] = field(default_factory=list)
+
+
+class _Trajectories:
+    """Turns transitions, in the order of their environments' steps, into samples."""
+
+    def __init__(self, operators: Sequence[Operator], tokenizer: TextTokenizer) -> None:
+        self.metrics = StreamMetrics()
+        self._instructions = {operator.name: instruction_of(operator) for operator in operators}
+        self._tokenizer = tokenizer
+        self._episodes: dict[int, _Episode] = {}
+
+    def _take(self, env: int, step: int, line: Mapping[str, Any], ended: bool) -> Iterator[Any]:
+        """The sample of a transition, if it gives one; why it gives none is counted."""
+        if line["failed"]:
+            # What happened is not known; the episode ended where it was.
+            self._episodes.pop(env, None)
+            self.metrics.failed_episodes += 1
+            self.metrics.drop("failed")
+            return
+        episode = self._episodes.setdefault(env, _Episode(step, line["previous_score"]))
+        episode.operators.append(line["operator"])
+        if ended:
+            del self._episodes[env]
+            self.metrics.episodes += 1
+            self.metrics.solved_episodes += line["score"] > episode.opening_score
+        if line["operator"] == STOP:
+            self.metrics.drop("stopped")
+        elif line["rewritten_query"] in (line["query"], line["original_query"]):
+            self.metrics.drop("unchanged")
+        else:
+            yield self.metrics.record(self._sample(env, step, line, episode))
+
+    def _sample(
+        self, env: int, step: int, line: Mapping[str, Any], episode: _Episode
+    ) -> StreamSample:
+        episode_id = f"{line['question_id']}/{env}.{episode.first_step}"
+        index = step - episode.first_step
+        # A second rewrite builds on the first: together they lead from the question to the query.
+        instructions = [self._instructions.get(name, name) for name in episode.operators]
+        return text_sample(
+            self._tokenizer,
+            prompt=mutation_prompt(instructions, line["original_query"]),
+            completion=line["rewritten_query"],
+            sample_id=f"{episode_id}/{index}",
+            meta={
+                "question_id": line["question_id"],
+                "operators": list(episode.operators),
+                "score": float(line["score"]),
+            },
+            source=SOURCE,
+            episode_id=episode_id,
+            step_index=index,
+            reward=line["reward"],
+            difficulty=float(np.clip(1.0 - episode.opening_score, 0.0, 1.0)),
+            success=bool(line["score"] > line["previous_score"]),
+        )
+
+
+class TransitionLogStream(_Trajectories):
+    """Samples from the `transitions.jsonl` of a run."""
+
+    def __init__(
+        self, run: str | Path, operators: Sequence[Operator], tokenizer: TextTokenizer
+    ) -> None:
+        """`run` is the run's directory; `operators` say what the names in its log stand for."""
+        super().__init__(operators, tokenizer)
+        self.run = Path(run)
+
+    def __iter__(self) -> Iterator[StreamSample]:
+        self._episodes.clear()
+        for number, line in enumerate(read_transitions(self.run), 1):
+            env, step, terminated = (line.get(name) for name in ("env", "step", "terminated"))
+            if type(env) is not int or type(step) is not int or not isinstance(terminated, bool):
+                raise UserError(f"the log of {self.run}, line {number} is damaged")
+            yield from self._take(env, step, line, terminated)
+
+
+class MutationEnvStream(_Trajectories):
+    """Samples from an environment that is played as they are asked for."""
+
+    def __init__(
+        self,
+        env: QueryMutationEnv,
+        choose: OperatorChooser,
+        tokenizer: TextTokenizer,
+        *,
+        episodes: int,
+    ) -> None:
+        """`choose` is a policy, or anything that picks an operator."""
+        super().__init__(env.operators, tokenizer)
+        self.env = env
+        self.choose = choose
+        self.episodes = episodes
+        self._steps = 0
+
+    def __iter__(self) -> Iterator[StreamSample]:
+        for _ in range(self.episodes):
+            observation, _ = self.env.reset()
+            ended = False
+            while not ended:
+                action = self.choose(observation, self.env.action_masks())
+                observation, _, terminated, truncated, info = self.env.step(action)
+                ended = terminated or truncated
+                yield from self._take(0, self._steps, info, terminated)
+                self._steps += 1

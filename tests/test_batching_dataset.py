@@ -1,0 +1,166 @@
+"""Texts of a user's files and of runs, as samples with a loss mask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batching.core import Sample
+from batching.generation.dataset import dataset_hash, encode_texts, measure_texts, read_texts
+from batching.generation.tokenizers import ByteTokenizer, load_tokenizer
+from errors import UserError
+from tests.report_runs import transition
+
+EOS = 257
+
+
+def written(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def samples(path: Path) -> dict[str, Sample]:
+    return {one.sample_id: one for one in encode_texts(read_texts(path), ByteTokenizer())}
+
+
+def shown(sample: Sample) -> tuple[str, str]:
+    """All of a sample's text, and what of it is learned; `$` where it ends."""
+    letters = ["$" if token == EOS else chr(token) for token in sample.input_ids]
+    learned = [one for one, counts in zip(letters, sample.loss_mask, strict=True) if counts]
+    return "".join(letters), "".join(learned)
+
+
+def test_texts_prompts_and_chats_are_masked_each_in_its_way(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "data.jsonl",
+        {"id": "plain", "text": "All of it."},
+        {"prompt": "Ask. ", "completion": "Answer."},
+        {"id": 7, "prompt": "", "completion": "Alone."},
+        {
+            "messages": [
+                {"role": "system", "content": "Be kind."},
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": "Hello"},
+            ]
+        },
+    )
+    found = samples(path)
+    assert list(found) == ["plain", "line-2", "7", "line-4"]
+    assert shown(found["plain"]) == ("All of it.$", "All of it.$")
+    assert shown(found["line-2"]) == ("Ask. Answer.$", "Answer.$")
+    assert shown(found["7"]) == ("Alone.$", "Alone.$")
+    assert shown(found["line-4"]) == (
+        "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+        "<|im_start|>assistant\nHello<|im_end|>\n",
+        "Hello<|im_end|>",
+    )
+
+
+def test_the_marks_of_a_chat_are_tokens_where_there_are_such(tmp_path: Path) -> None:
+    messages = [
+        {"role": "user", "content": "Hi <|im_end|>"},
+        {"role": "assistant", "content": "Yes"},
+    ]
+    path = written(tmp_path / "data.jsonl", {"messages": messages})
+    tokenizer = load_tokenizer("embedded")
+    (sample,) = encode_texts(read_texts(path), tokenizer)
+    begins, ends = tokenizer.token_id("<|im_start|>"), tokenizer.token_id("<|im_end|>")
+    assert sample.input_ids.count(begins) == 2
+    assert sample.input_ids.count(ends) == 2, "the one in the text is only text"
+    learned = [t for t, counts in zip(sample.input_ids, sample.loss_mask, strict=True) if counts]
+    assert learned == [*tokenizer.encode("Yes"), ends]
+
+
+def test_tables_and_plain_lines_are_read_too(tmp_path: Path) -> None:
+    table = tmp_path / "data.csv"
+    table.write_text('﻿id,prompt,completion\na,"one, two\nthree ",four\n,five ,six\n')
+    assert {name: shown(one)[0] for name, one in samples(table).items()} == {
+        "a": "one, two\nthree four$",
+        "line-4": "five six$",
+    }
+    lines = tmp_path / "data.txt"
+    lines.write_text("first \r\n\n  second\n")
+    assert {name: shown(one)[0] for name, one in samples(lines).items()} == {
+        "line-1": "first $",
+        "line-3": "  second$",
+    }
+
+
+def test_of_a_run_the_rewrites_that_helped_are_learned(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    helped = {"operator": "qa", "previous_score": 0.0, "score": 1.0, "reward": 1.0}
+    log = written(
+        run / "transitions.jsonl",
+        transition(0, **helped),
+        transition(1, **helped | {"score": 0.0, "reward": 0.0}),
+        transition(2, **helped | {"failed": True}),
+        transition(3, **helped | {"rewritten_query": "wat is 3 plus 2 please"}),
+    )
+    found = samples(run)
+    assert len(found) == 1
+    (sample,) = found.values()
+    whole, learned = shown(sample)
+    assert learned == "What is 0 plus 2? Let's think step by step.$"
+    assert "wat is 0 plus 2 please" in whole.removesuffix(learned)
+    assert samples(log) == found
+    assert dataset_hash(run) == dataset_hash(log)
+
+
+def test_the_lengths_are_those_of_the_samples(tmp_path: Path) -> None:
+    path = written(tmp_path / "data.jsonl", *({"text": "x" * n} for n in range(1, 3000, 7)))
+    measured = dict(measure_texts(read_texts(path), ByteTokenizer()))
+    assert measured == {name: len(one) for name, one in samples(path).items()}
+    assert measured["line-2"] == 9
+
+
+def test_the_hash_changes_with_the_content(tmp_path: Path) -> None:
+    one = written(tmp_path / "one.jsonl", {"text": "a"})
+    same = written(tmp_path / "same.jsonl", {"text": "a"})
+    other = written(tmp_path / "other.jsonl", {"text": "b"})
+    assert dataset_hash(one) == dataset_hash(same) != dataset_hash(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", b'{"text": "x"}\n{"text": }\n', "line 2: not valid JSON"),
+        ("a.jsonl", b"[1]\n", "line 1: not an object"),
+        ("a.jsonl", b'{"question": "why?"}\n', r"line 1: no 'text'.*it has: question"),
+        ("a.jsonl", b'{"text": ""}\n', "line 1: 'text' is empty"),
+        ("a.jsonl", b'{"text": 5}\n', "line 1: 'text' is not text"),
+        ("a.jsonl", b'{"text": "\\ud800"}\n', "line 1: it holds characters"),
+        ("a.jsonl", b'{"id": [1], "text": "x"}\n', "line 1: 'id' is neither"),
+        ("a.jsonl", b'{"prompt": "x", "completion": ""}\n', "line 1: 'completion' is empty"),
+        ("a.jsonl", b'{"messages": []}\n', "line 1: 'messages' is not"),
+        ("a.jsonl", b'{"messages": ["x"]}\n', "line 1: a message is not"),
+        (
+            "a.jsonl",
+            b'{"messages": [{"role": "user", "content": "x"}]}\n',
+            "nothing can be learned",
+        ),
+        ("a.jsonl", b'{"id": 1, "text": "x"}\n{"id": "1", "text": "y"}\n', "line 2: id '1' is alr"),
+        ("a.jsonl", b"\xff\n", "line 1: not UTF-8"),
+        ("a.jsonl", b"[" * 5000 + b"\n", "line 1"),
+        ("a.jsonl", b"\n", "holds no texts"),
+        ("a.csv", b'text\n"open\n', "not valid CSV"),
+        ("a.parquet", b"PAR1", "neither .jsonl, .csv or .txt"),
+    ],
+)
+def test_what_cannot_be_used_is_told_with_its_line(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        list(read_texts(path))
+
+
+def test_a_missing_file_and_an_empty_folder_are_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot read the data set"):
+        list(read_texts(tmp_path / "none.jsonl"))
+    with pytest.raises(UserError, match="cannot read"):
+        list(read_texts(tmp_path))
