@@ -86,6 +86,8 @@ def find_runs(logdir: str | Path) -> list[Path]:
 
 def _nothing_there(path: Path) -> str:
     inside = [str(run) for run in find_runs(path)]
+    if not inside and (path / CONFIG).is_file():
+        return f"{path} has no curves yet: a run draws its first points after its first update"
     if not inside:
         return f"{path} holds no run: no event file of TensorBoard in it"
     if inside == [str(path / TENSORBOARD)] and (path / CONFIG).is_file():

@@ -15,6 +15,7 @@ from experiments.transitions import read_transitions, returns_by_update
 
 CURVE_PICTURE = "learning_curve.png"
 EXAMPLES = 2
+EXAMPLE_LINES = 4
 CHART_HEIGHT = 13
 MAX_WIDTH = 100
 
@@ -123,6 +124,12 @@ def _in_words(curves: list[list[float]]) -> str:
     )
 
 
+def _without_middle(text: str, most: int) -> str:
+    """The text, or its two ends: an operator adds its words at either."""
+    half = most // 2 - 12  # lines are broken between words, and so are not quite full
+    return text if len(text) <= 2 * half else f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
+
+
 def _example(number: int, step: dict[str, Any]) -> str:
     width = min(MAX_WIDTH, shutil.get_terminal_size().columns)
     rows = [
@@ -137,11 +144,11 @@ def _example(number: int, step: dict[str, Any]) -> str:
     ]
     for label, text in rows:
         lines += textwrap.wrap(
-            printable(text) or "(nothing)",
+            _without_middle(printable(text), EXAMPLE_LINES * (width - 12)) or "(nothing)",
             width,
             initial_indent=f"  {label:<10}",
             subsequent_indent=" " * 12,
-            max_lines=4,
+            max_lines=EXAMPLE_LINES,
             placeholder=" …",
         )
     return "\n".join(lines)

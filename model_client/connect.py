@@ -267,9 +267,11 @@ def _pick(
             f"name the models with --target-model and --mutator-model; {where} has: "
             f"{', '.join(offered) or 'none (get one with: ollama pull llama3.2:3b)'}"
         )
+    # Without a model of its own, a part asks for that of the answers.
+    asked = purpose if named[purpose] else next((p for p in PARTS if named.get(p)), purpose)
     raise UserError(
         f"{where} has no model '{wanted}'; it has: {', '.join(offered) or 'none'}.\n"
-        f"Give one of these as {PARTS[purpose]}, or {able[0].dialect.missing_model_hint(wanted)}"
+        f"Give one of these as {PARTS[asked]}, or {able[0].dialect.missing_model_hint(wanted)}"
     )
 
 

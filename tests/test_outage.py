@@ -162,7 +162,8 @@ def test_a_run_whose_server_is_gone_for_good_is_saved_and_resumed(
         shown = capsys.readouterr().err
         name = server.url.removeprefix("http://")
         assert f"stopped answering: {name} has not answered for 0:01 (connection refused)" in shown
-        assert "The work is saved; go on with: python train_query_mutator.py --resume" in shown
+        steps = summary(run)["env_steps"]
+        assert f"The work is saved at step {steps}; go on with: python train_query_" in shown
         assert summary(run)["env_steps"] < 48  # type: ignore[operator]
         server.restart()
         assert main(["--resume", "--run-dir", str(run), "--max-outage", "5"]) == 0

@@ -170,6 +170,8 @@ def test_ctrl_c_saves_and_a_resumed_run_equals_one_that_was_not_interrupted(
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
         assert "Traceback" not in errors
+        steps = last_checkpoint(tmp_path / "parts").state["counts"]["env_steps"]
+        assert f"interrupted; saved at step {steps}, the last whole rollout" in errors
         assert f"--resume --run-dir {tmp_path / 'parts'}" in errors
     with SimulatedServer(answer=answer) as server:
         resume = ["--resume", "--run-dir", str(tmp_path / "parts"), "--server", server.url]

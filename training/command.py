@@ -31,6 +31,7 @@ from training.setup import (
     versions,
 )
 
+WAITED_MOSTLY = 0.75
 QUEUED_LITTLE = 0.05
 MAY_CHANGE = {
     "batch_size",
@@ -135,7 +136,8 @@ def _train(
     if settings.resume:
         _note_differences(run.read_json(CONFIG), config)
         trainer.restore()
-        line = printable(f"resuming {run.path} at step {trainer.counts.env_steps}")
+        done = " (all of its steps are done)" if trainer.is_done else ""
+        line = printable(f"resuming {run.path} at step {trainer.counts.env_steps}{done}")
         print(line, file=sys.stderr)
         run.write_json(CONFIG, config)
     else:
@@ -157,11 +159,12 @@ def _train(
         with contextlib.suppress(OSError):  # the disk may be what failed
             trainer.save()
             saved = True
-        return _stopped(error, run, saved)
+        return _stopped(error, run, saved, trainer.saved_steps)
     counts = models.client.counts()
+    waited = 1 - models.encoder.seconds / max(1e-9, summary["wall_time_s"])
     on_finished(Finished(run, settings, task, models))
     queued = counts.queue_s / counts.latency_s if counts.latency_s else 0.0
-    for line in _server_lines(models.client.servers(), settings, queued=queued):
+    for line in _server_lines(models.client.servers(), settings, queued=queued, waited=waited):
         print(printable(line))
     print(
         f"{summary['env_steps']} steps in {summary['wall_time_s']:.0f} s, "
@@ -174,9 +177,13 @@ def _train(
 
 
 def _server_lines(
-    servers: Sequence[BackendStatus], settings: Settings, *, queued: float
+    servers: Sequence[BackendStatus], settings: Settings, *, queued: float, waited: float
 ) -> list[str]:
-    """What was found out about the servers; calls spent the part `queued` of their time waiting."""
+    """What was found out about the servers.
+
+    Calls spent the part `queued` of their time in line; the run the part `waited` of its time on
+    calls, and not on embedding texts: where that is small, more calls at once gain nothing.
+    """
     lines = []
     calls = sum(server.calls for server in servers)
     for server in servers:
@@ -189,7 +196,8 @@ def _server_lines(
         if told:
             lines.append(f"server {server.name}: {', '.join(told)}")
     limit = sum(server.limit or 0 for server in servers)
-    if settings.max_workers is None and limit > settings.num_processes and queued < QUEUED_LITTLE:
+    has_room = limit > settings.num_processes and queued < QUEUED_LITTLE
+    if settings.max_workers is None and has_room and waited > WAITED_MOSTLY:
         lines.append(
             f"hint: the servers can take {limit} calls at once or more; --num-processes "
             f"{2 * limit} would make the run faster"
@@ -197,13 +205,14 @@ def _server_lines(
     return lines
 
 
-def _stopped(error: BaseException, run: RunDirectory, saved: bool) -> int:
-    """Says why a run stopped and how to go on; what is a bug is raised on."""
+def _stopped(error: BaseException, run: RunDirectory, saved: bool, steps: int) -> int:
+    """Says why a run stopped, at which step it is saved, and how to go on; a bug is raised on."""
     resume = _resume_command(run)
     if isinstance(error, BrokenPipeError):  # nobody reads what is said; the work is saved
         return 1
     if isinstance(error, KeyboardInterrupt):
-        print(f"\ninterrupted; go on with: {printable(resume)}", file=sys.stderr, flush=True)
+        line = f"interrupted; saved at step {steps}, the last whole rollout; go on with: {resume}"
+        print(f"\n{printable(line)}", file=sys.stderr, flush=True)
         return 130
     if isinstance(error, FloatingPointError):  # to resume would repeat it
         say_error(
@@ -219,7 +228,7 @@ def _stopped(error: BaseException, run: RunDirectory, saved: bool) -> int:
         why, code = str(error), 2
     else:
         raise error
-    state = "The work is saved" if saved else "The last checkpoint stands"
+    state = f"The work is saved at step {steps}" if saved else "The last checkpoint stands"
     if not run.path.is_dir():
         say_error(f"{why}\nThe directory of the run has gone, and its work with it")
         return code

@@ -91,6 +91,16 @@ class Trainer:
         self._on_disk: Checkpoint | None = None
 
     @property
+    def is_done(self) -> bool:
+        """Whether the steps asked for are done."""
+        return self.counts.env_steps >= self.settings.num_env_steps
+
+    @property
+    def saved_steps(self) -> int:
+        """The steps after which the run would go on."""
+        return int(self._saved.state["counts"]["env_steps"]) if self._saved else 0
+
+    @property
     def updates(self) -> int:
         """Updates in all: those done, of which one may have been short, and those to come."""
         left = max(0, self.settings.num_env_steps - self.counts.env_steps)
@@ -118,7 +128,7 @@ class Trainer:
         client.on_wait = lambda: progress.waiting(client.outage())
         try:
             self._draw_heldout(writer)  # a point that an interruption has left out
-            while self.counts.env_steps < self.settings.num_env_steps:
+            while not self.is_done:
                 self._one_update(writer, progress)
                 self._draw_heldout(writer)
         finally:

@@ -22,7 +22,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """The flags of `python -m experiments report`."""
     parser.add_argument("runs", nargs="*", metavar="RUN", help="directory of a run")
     parser.add_argument("--logdir", metavar="DIR", help="report all runs in this directory too")
-    parser.add_argument("-o", "--output", default=REPORT, help="the page (default: %(default)s)")
+    parser.add_argument(
+        "-o", "--output", help=f"the page (default: {REPORT}, of one run in its directory)"
+    )
     parser.add_argument("--png", metavar="DIR", help="draw the figures as PNG files there, too")
 
 
@@ -33,7 +35,10 @@ def run(args: argparse.Namespace) -> int:
 
     show_warnings()
     runs = named_runs(args.runs, args.logdir)
-    print(f"report: {write_report(runs, args.output, png=args.png)}")
+    output = args.output
+    if output is None:
+        output = runs[0] / REPORT if len(runs) == 1 else Path(REPORT)
+    print(f"report: {write_report(runs, output, png=args.png)}")
     return 0
 
 

@@ -189,7 +189,7 @@ def operators_used(digest: Digest) -> Stack | None:
     most = max(names, key=lambda used: changes[used])
     at_first, at_last = (end[most] / sum(end.values()) for end in (first, last))
     figures = f"from {at_first:.0%} of its choices to {at_last:.0%}"
-    says = f"The policy came to prefer {name(most)}: {figures}"
+    says = f"Chosen more and more often: “{name(most)}”, {figures}"
     if changes[most] < 0.05:
         says = "The policy kept to its first mix of operators"
     x = np.array([steps for steps, _ in points], float)

@@ -100,6 +100,8 @@ def _says(lines: Sequence[Line], end: float, where: str) -> str:
     if len(lines) == 1:
         first, last = signed(lines[0].y[0]), signed(lines[0].y[-1])
         return f"The seeds together {where}: {first} at first, {last} at last"
+    if any(line.x[0] > end for line in lines):
+        return f"Not measured {where} at a common step"
     best, *others = sorted(lines, key=lambda line: -_at(line, end))
     own, *theirs = (_over_seeds(line, end) for line in (best, *others))
     if own is not None and all(ends is not None and ends[1] < own[0] for ends in theirs):
