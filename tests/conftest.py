@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 
@@ -46,6 +47,9 @@ def same_weights(left: Path, right: Path) -> bool:
 
 
 torch.set_num_threads(1)
+# What fails once fails again, here and on any machine, however busy it is.
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 # Whoever starts the tests in the background ignores Ctrl-C, and what they start would inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
