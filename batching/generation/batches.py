@@ -109,7 +109,7 @@ class CollatedBatch:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 found: dict[str, Any] = {name: arrays[name] for name in (*ARRAYS, "lengths")}
                 stored = arrays["sample_ids"].tobytes()
-                # As many as a batch has tokens; its size is what bounds them.
+                # A batch may have very many samples; the size of its file is what bounds them.
                 names = parse_json(stored, deepest=2, most_values=len(stored))
             rows = tuple(tuple(map(str, row)) for row in names)
             return cls(**found, sample_ids=rows)
