@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -148,10 +149,27 @@ def test_shards_have_as_many_steps_and_match_their_lengths(
 def test_killed_shards_leave_none() -> None:
     make_plan()
     words = ["plan", "shard", "-p", "plan", "-w", "4", "-o", "shards"]
-    assert signalled("os.rename", 3, signal.SIGKILL, *words).returncode == -signal.SIGKILL
+    assert signalled("os.rename", 1, signal.SIGKILL, *words).returncode == -signal.SIGKILL
     assert not Path("shards").exists()
     assert run(*words) == 0
     assert len(list(Path("shards").iterdir())) == 4
+
+
+def test_shards_that_are_replaced_are_never_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    make_plan()
+    words = ["plan", "shard", "-p", "plan", "-o", "shards", "-w"]
+    assert run(*words, "3") == 0
+    whole = files()
+    replace_them = [*words, "2", "--overwrite"]
+    assert signalled("os.rename", 2, signal.SIGKILL, *replace_them).returncode == -signal.SIGKILL
+    capsys.readouterr()
+    assert run("plan", "info", "-p", "shards/rank_0") == 2
+    told = capsys.readouterr().err
+    assert "was interrupted; what was there before is whole" in told
+    assert os.system(told.splitlines()[1].partition(": ")[2]) == 0
+    assert {name: files()[name] for name in whole} == whole
+    assert run(*replace_them) == 0
+    assert not list(Path().glob(".shards*"))
 
 
 def test_batches_hold_every_token_of_the_data_set(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,6 +20,7 @@ from batching import (
     PackingMode,
     Sample,
     create_segment_attention_mask,
+    pack_arrays,
     pack_sequences,
 )
 from batching.planning.bins import lower_bound, pack_lengths
@@ -217,6 +218,31 @@ def test_no_segment_sees_another_and_padding_sees_none(
         assert padded.loss_mask[len(row) :] == (0,) * padding
         assert padded.input_ids[len(row) :] == (7,) * padding
         assert -1 not in row.segment_ids
+
+
+@settings(deadline=None)
+@given(lengths_lists, st.sampled_from(PackingMode))
+def test_packed_arrays_are_the_packed_samples_side_by_side(
+    lengths: list[int], mode: PackingMode
+) -> None:
+    config = PackingConfig(mode, CAPACITY)
+    tokens = np.arange(sum(lengths), dtype=np.int32)
+    ends = np.cumsum(lengths).tolist()
+    given_samples = [
+        Sample(range(end - length, end), (1,) * length)  # type: ignore[arg-type]
+        for end, length in zip(ends, lengths, strict=True)
+    ]
+    rows, _ = pack_sequences(given_samples, config)
+    packed = pack_arrays(tokens, [0, *map(int, ends)], config)
+
+    for name, found in {
+        "input_ids": packed.input_ids,
+        "position_ids": packed.position_ids(),
+        "segment_ids": packed.segment_ids(),
+    }.items():
+        by_row = np.split(found, packed.row_offsets[1:-1]) if rows else []
+        assert [tuple(row.tolist()) for row in by_row] == [getattr(row, name) for row in rows]
+        assert found.dtype == np.int32
 
 
 def test_the_segments_of_a_sample_stay_apart() -> None:
