@@ -103,7 +103,7 @@ def load_buffer(path: Path) -> ReplayBuffer:
     """The buffer in a file; `UserError` says what is wrong with a file that holds none."""
     try:
         return _read(path)
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         why = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise UserError(
             f"{WHAT} {path} is damaged: {why}\nUse a copy of it, or begin with an empty buffer."
