@@ -272,3 +272,20 @@ def test_a_row_cannot_be_padded_to_less_than_it_holds() -> None:
 
     with pytest.raises(ValueError, match="longer than 1"):
         rows[0].padded(1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 5000), max_size=40))
+def test_long_rows_are_packed_as_short_ones_are(lengths: list[int]) -> None:
+    # Scaled by the same factor, everything fits as it did.
+    scale = 200
+    small = pack_lengths(np.array(lengths, np.int64), 5000)
+    large = pack_lengths(np.array(lengths, np.int64) * scale, 5000 * scale)
+
+    assert np.diff(small.offsets).sum() == np.diff(large.offsets).sum() == len(lengths)
+    assert small.num_bins == large.num_bins
+
+
+def test_rows_have_a_greatest_length() -> None:
+    with pytest.raises(ValueError, match="max_length must be 1 to"):
+        PackingConfig(max_length=2**40)

@@ -147,6 +147,7 @@ def _plan(path: Path, stored: Any) -> BatchPlan:
             ids,
             OverflowCounts(**summary["counts"]),
             ShardCounts(**summary["shard_counts"]),
+            is_shard=meta.shard is not None,
         )
         if epoch.summary() != summary:
             raise ValueError(f"{epoch_file(number)} does not hold what {META} says")
