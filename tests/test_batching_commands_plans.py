@@ -146,6 +146,16 @@ def test_shards_have_as_many_steps_and_match_their_lengths(
     assert sorted(path.name for path in Path("shards").iterdir()) == ["rank_0", "rank_1"]
 
 
+def test_rows_may_be_as_long_as_a_length_unless_they_are_packed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    longest = str(2**40)
+    assert make_plan("--overflow-max", longest).meta.config.overflow_max == 2**40
+    words = ["plan", "build", "-l", "lengths.jsonl", "-o", "other", "--throughput"]
+    assert run(*words, "--overflow-max", longest, "-b", longest) == 2
+    assert "packed rows hold 16,777,216 tokens at most" in capsys.readouterr().err
+
+
 def test_killed_shards_leave_none() -> None:
     make_plan()
     words = ["plan", "shard", "-p", "plan", "-w", "4", "-o", "shards"]

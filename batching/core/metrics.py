@@ -65,10 +65,11 @@ class BatchMetrics:
         return total
 
     def __add__(self, other: BatchMetrics) -> BatchMetrics:
-        pairs = {name: (getattr(self, name), getattr(other, name)) for name in self.__match_args__}
-        return BatchMetrics(
-            **{name: None if None in pair else sum(pair) for name, pair in pairs.items()}
-        )
+        sums: dict[str, Any] = {}
+        for name in self.__match_args__:
+            pair = (getattr(self, name), getattr(other, name))
+            sums[name] = None if None in pair else sum(pair)
+        return BatchMetrics(**sums)
 
     @property
     def padding_tokens(self) -> int:
