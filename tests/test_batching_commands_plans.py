@@ -152,7 +152,7 @@ def test_rows_may_be_as_long_as_a_length_unless_they_are_packed(
     longest = str(2**40)
     assert make_plan("--overflow-max", longest).meta.config.overflow_max == 2**40
     words = ["plan", "build", "-l", "lengths.jsonl", "-o", "other", "--throughput"]
-    assert run(*words, "--overflow-max", longest, "-b", longest) == 2
+    assert run(*words, "--overflow-max", longest, "-b", str(2**31)) == 2
     assert "packed rows hold 16,777,216 tokens at most" in capsys.readouterr().err
 
 
