@@ -191,7 +191,7 @@ def rewritten(**fields: Any) -> Callable[[Path], None]:
         (lambda plan: (plan / "meta.json").write_text("[]"), "holds no object"),
         (edited(lambda meta: meta.update(version=2)), "its version is 2, and 1 is known"),
         (edited(lambda meta: meta["config"].update(seed=7)), "does not match its fingerprint"),
-        (edited(lambda meta: meta["config"].update(seed="7")), "wrong kind"),
+        (edited(lambda meta: meta["config"].update(seed="7")), "must be a whole number"),
         (edited(lambda meta: meta["config"].update(more=7)), "more"),
         (edited(lambda meta: meta["config"].pop("seed")), "seed"),
         (edited(lambda meta: meta.update(dataset_hash="x")), "does not match its fingerprint"),
