@@ -62,12 +62,14 @@ def open_file(path: str | Path, what: str) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
-def parse_json(content: str | bytes, *, deepest: int | None = None) -> Any:
+def parse_json(
+    content: str | bytes, *, deepest: int | None = None, most_values: int = MOST_VALUES
+) -> Any:
     """The value in some JSON; `ValueError` for what is none, and for what is out of proportion."""
     if isinstance(content, bytes):
         content = content.decode("utf-8", "surrogatepass")
-    if sum(content.count(mark) for mark in ",[{") > MOST_VALUES:
-        raise ValueError(f"more than {MOST_VALUES} values")
+    if sum(content.count(mark) for mark in ",[{") > most_values:
+        raise ValueError(f"more than {most_values} values")
     too_deep = ValueError(f"nested more than {deepest} levels deep" if deepest else "too deep")
     try:
         value = json.loads(content, parse_constant=_refuse_constant)

@@ -1,9 +1,14 @@
 """How full are packed rows, and how long does packing take? Beside TRL's and axolotl's packing.
 
-All pack the same lengths in the same run. `of bound` is the Martello-Toth lower bound over the rows
-used: 100 % is as few rows as there can be. TRL gets one column of one-byte tokens, so that copying
-costs it little, and the whole set at once, which packs best; axolotl packs in one process, in
-groups of its default size.
+All pack the same lengths in the same run, and only what does the same work stands in one table:
+
+- assignment alone, which sequences share a row: ours beside axolotl's, in one process and in groups
+  of its default size;
+- the whole work, from token arrays to packed arrays: ours beside TRL's `pack_dataset`, which gets
+  the whole set at once, since it packs best so. Both copy the same four-byte tokens and give the
+  lengths in each row; position and segment ids, which TRL leaves to the collator, are timed apart.
+
+`of bound` is the Martello-Toth lower bound over the rows used: 100 % is as few as there can be.
 """
 
 from __future__ import annotations
@@ -17,10 +22,18 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from batching.core import IntArray
 from batching.core.arrays import as_lengths, offsets_of
-from batching.planning import BatchingConfig, BatchPlan, BatchPlanBuilder, PackingMode
+from batching.planning import (
+    BatchingConfig,
+    BatchPlan,
+    BatchPlanBuilder,
+    PackingConfig,
+    PackingMode,
+    pack_arrays,
+)
 from batching.planning.bins import lower_bound, pack_lengths
 from command_line import OneLineParser, counted, exit_code, leave
 from errors import UserError
@@ -67,20 +80,46 @@ def read_lengths(path: str) -> IntArray:
     return lengths
 
 
-def our_packing(mode: PackingMode, lengths: IntArray) -> Pack:
-    """This project's packing of these lengths."""
-    return lambda: pack_lengths(lengths, CAPACITY, mode).num_bins
+def our_assignment(lengths: IntArray) -> dict[str, Pack]:
+    """This project's assignment of these lengths to rows, in every mode."""
+    return {
+        f"ours, {mode.replace('_', ' ')}": partial(_assigned, lengths, mode) for mode in PackingMode
+    }
+
+
+def _assigned(lengths: IntArray, mode: PackingMode) -> int:
+    return pack_lengths(lengths, CAPACITY, mode).num_bins
+
+
+def our_packing(lengths: IntArray) -> dict[str, Pack]:
+    """This project's packing of token arrays of these lengths, made beforehand."""
+    offsets, tokens = offsets_of(lengths), tokens_of(lengths)
+
+    def pack() -> int:
+        return pack_arrays(tokens, offsets, PackingConfig(max_length=CAPACITY)).num_rows
+
+    def pack_with_ids() -> int:
+        packed = pack_arrays(tokens, offsets, PackingConfig(max_length=CAPACITY))
+        packed.position_ids(), packed.segment_ids()
+        return packed.num_rows
+
+    return {"ours": pack, "ours, with position and segment ids": pack_with_ids}
+
+
+def tokens_of(lengths: IntArray) -> npt.NDArray[np.int32]:
+    """Tokens for sequences of these lengths, one sequence after the other."""
+    return np.arange(lengths.sum(), dtype=np.int32) % 50_000
 
 
 def trl_packing(lengths: IntArray) -> Pack:
-    """TRL's best-fit decreasing on a dataset of these lengths, made beforehand."""
+    """TRL's best-fit decreasing on a dataset of token arrays of these lengths, made beforehand."""
     import pyarrow
     from datasets import Dataset, disable_progress_bars
     from trl import pack_dataset
 
     disable_progress_bars()
     offsets = offsets_of(lengths)
-    tokens = pyarrow.array(np.zeros(offsets[-1], np.int8))
+    tokens = pyarrow.array(tokens_of(lengths))
     column = pyarrow.ListArray.from_arrays(pyarrow.array(offsets.astype(np.int32)), tokens)
     dataset = Dataset(pyarrow.table({"input_ids": column}))
     whole: dict[str, Any] = {"batch_size": len(lengths)}
@@ -99,9 +138,27 @@ def axolotl_packing(lengths: IntArray) -> Pack:
     return lambda: pack(lengths)
 
 
-PEERS: dict[str, tuple[tuple[str, ...], Callable[[IntArray], Pack]]] = {
-    "TRL, best fit decreasing": (("trl", "datasets", "pyarrow"), trl_packing),
-    "axolotl, first fit": (("axolotl", "numba", "accelerate"), axolotl_packing),
+Peers = dict[str, tuple[tuple[str, ...], Callable[[IntArray], Pack]]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is timed: our ways of doing it, and the peers that do the same."""
+
+    ours: Callable[[IntArray], dict[str, Pack]]
+    peers: Peers
+
+
+ASSIGNMENT = "assignment alone"
+WHOLE = "whole work, from token arrays to packed arrays"
+WORKS = {
+    ASSIGNMENT: Work(
+        our_assignment,
+        {"axolotl, first fit": (("axolotl", "numba", "accelerate"), axolotl_packing)},
+    ),
+    WHOLE: Work(
+        our_packing, {"TRL, best fit decreasing": (("trl", "datasets", "pyarrow"), trl_packing)}
+    ),
 }
 
 
@@ -112,10 +169,10 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def compare(lengths: IntArray, repeats: int, *, peers: bool = True) -> list[Packed]:
-    """Every way of packing on the same lengths; a peer that is not there is told in a line."""
-    ways = {f"ours, {mode.replace('_', ' ')}": our_packing(mode, lengths) for mode in PackingMode}
-    for name, (packages, prepare) in PEERS.items() if peers else ():
+def compare(work: Work, lengths: IntArray, repeats: int, *, peers: bool = True) -> list[Packed]:
+    """Every way of some work on the same lengths; a peer that is not there is told in a line."""
+    ways = work.ours(lengths)
+    for name, (packages, prepare) in work.peers.items() if peers else ():
         if missing := [package for package in packages if not find_spec(package)]:
             print(f"{name}: not compared, {missing[0]} is not installed (make dev)")
             continue
@@ -129,16 +186,15 @@ def compare(lengths: IntArray, repeats: int, *, peers: bool = True) -> list[Pack
     return [Packed(name, rows[name], min(times[name] for times in rounds)) for name in ways]
 
 
-def show(title: str, lengths: IntArray, results: Sequence[Packed]) -> None:
+def show(what: str, lengths: IntArray, results: Sequence[Packed]) -> None:
     """A table: rows, efficiency, share of the bound, time, and the time as a multiple of ours."""
     bound, ours = lower_bound(lengths, CAPACITY), results[0]
-    print(f"\n{title}: {counted(len(lengths), 'length')}, {lengths.sum():,} tokens, ", end="")
-    print(f"rows of {CAPACITY}, at least {bound:,} of them")
-    print(f"{'':26} {'rows':>8} {'efficiency':>11} {'of bound':>9} {'ms':>9} {'times ours':>11}")
+    print(what)
+    print(f"{'':35} {'rows':>8} {'efficiency':>11} {'of bound':>9} {'ms':>9} {'times ours':>11}")
     for result in results:
         efficiency = lengths.sum() / (result.num_rows * CAPACITY)
         print(
-            f"{result.name:26} {result.num_rows:>8,} {efficiency:>11.3%} "
+            f"{result.name:35} {result.num_rows:>8,} {efficiency:>11.3%} "
             f"{bound / result.num_rows:>9.3%} {1000 * result.best_s:>9.1f} "
             f"{result.best_s / ours.best_s:>11.1f}"
         )
@@ -190,7 +246,11 @@ def run(argv: Sequence[str] | None = None) -> int:
     if args.lengths:
         sets[args.lengths] = read_lengths(args.lengths)
     for title, lengths in sets.items():
-        show(title, lengths, compare(lengths, args.repeats, peers=not args.no_peers))
+        print(f"\n{title}: {counted(len(lengths), 'length')}, {lengths.sum():,} tokens, ", end="")
+        print(f"rows of {CAPACITY}, at least {lower_bound(lengths, CAPACITY):,} of them")
+        for what, work in WORKS.items():
+            results = compare(work, lengths, args.repeats, peers=not args.no_peers)
+            show(what, lengths, results)
     show_many(args.repeats)
     return 0
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 from servers.puzzle_games import Conversation
 
@@ -128,7 +128,7 @@ class PuzzleServer:
         _send(connection, PROPOSAL + _encoded(talk.greeting()), drip=drip)
         with connection.makefile("rb") as lines:
             number = 0
-            while not talk.ended and (line := lines.readline(LONGEST_LINE)):
+            while not talk.ended and (line := _read_line(lines)):
                 self.received.append(line)
                 text = _without_commands(line).decode("utf-8", "replace").strip()
                 said = _encoded(talk.answer(text))
@@ -163,6 +163,16 @@ def _spoilt(fault: PuzzleFault, connection: socket.socket, said: bytes) -> bytes
 
 def _encoded(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).replace("\n", "\r\n").encode()
+
+
+def _read_line(lines: BinaryIO) -> bytes:
+    """The next line, b"" after the last; one that is too long is read over, and is an empty one."""
+    line = lines.readline(LONGEST_LINE)
+    if len(line) < LONGEST_LINE or line.endswith(b"\n"):
+        return line
+    while line and not line.endswith(b"\n"):
+        line = lines.readline(LONGEST_LINE)
+    return b"\n"
 
 
 def _without_commands(line: bytes) -> bytes:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batching.core import BatchSpec, Sample
-from batching.generation.batch_files import BatchReader, BatchWriter, batch_file, write_batches
+from batching.generation import batch_files
+from batching.generation.batch_files import (
+    BatchReader,
+    BatchWriter,
+    Manifest,
+    batch_file,
+    write_batches,
+)
 from batching.generation.batches import CollatedBatch, collate
 from batching.generation.store import SampleStore
 from batching.planning import (
@@ -57,6 +65,14 @@ def same(one: CollatedBatch, other: CollatedBatch) -> bool:
     return one.sample_ids == other.sample_ids and all(
         np.array_equal(getattr(one, name), getattr(other, name)) for name in ARRAYS
     )
+
+
+def other_samples() -> dict[str, Sample]:
+    """Samples of the same ids and lengths as `some_samples`, of other tokens."""
+    return {
+        name: Sample(tuple(token + 1 for token in one.input_ids), one.loss_mask, meta=one.meta)
+        for name, one in some_samples().items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +159,8 @@ def test_what_was_written_is_read(sizes: list[int], config: BatchingConfig, firs
             found = list(reader.iter_epoch(epoch))
             assert len(found) == len(expected)
             assert all(map(same, found, expected))
-            assert all(map(same, reader.iter_from(epoch, 1), expected[1:]))
+            middle = len(expected) // 2
+            assert all(map(same, reader.iter_from(epoch, middle), expected[middle:]))
 
 
 def test_segments_of_one_sample_stay_apart() -> None:
@@ -282,6 +299,57 @@ def test_resuming_repairs_what_was_changed_or_lost(
     write_batches(batches, plan, some_samples(), pad_id=PAD, resume=True, progress=told.append)
     assert told == [plan.num_batches - 2, plan.num_batches - 1, plan.num_batches]
     BatchReader(batches, plan).verify()
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_batches_of_other_data_are_not_gone_on_with(
+    batches: Path, written: tuple[Path, BatchPlan], finished: bool
+) -> None:
+    plan = written[1]
+    (batches / batch_file(0, 1)).unlink()
+    if not finished:
+        replace(Manifest.read(batches), sha256=None).write(batches)
+    with pytest.raises(UserError, match=r"batch_000000.npz was written from other data"):
+        write_batches(batches, plan, other_samples(), pad_id=PAD, resume=True)
+    assert not (batches / batch_file(0, 1)).exists()
+    write_batches(batches, plan, some_samples(), pad_id=PAD, resume=True)
+    BatchReader(batches, plan).verify()
+
+
+def test_a_reader_begins_only_where_there_are_batches(batches: Path) -> None:
+    reader = BatchReader(batches)
+    end = reader.manifest.num_batches[0]
+    assert list(reader.iter_from(0, end)) == []
+    for epoch, index in ((0, end + 1), (0, -1), (2, 0)):
+        with pytest.raises(ValueError, match=r"none at|no epoch"):
+            reader.iter_from(epoch, index)
+
+
+def test_a_manifest_of_a_million_batches_is_read(tmp_path: Path) -> None:
+    count = 1_100_000
+    manifest = Manifest("plan", "hash", 0, (count,), sha256=(("0" * 64,) * count,))
+    manifest.write(tmp_path)
+    assert Manifest.read(tmp_path) == manifest
+
+
+def test_a_batch_whose_ids_have_very_many_commas_is_read() -> None:
+    samples = {"," * size: Sample((size,), (1,)) for size in (600_000, 600_001)}
+    batch = collate(samples, BatchSpec(tuple(samples), 0, 1, len(samples)))
+    assert same(CollatedBatch.from_bytes(batch.to_bytes()), batch)
+
+
+def test_what_could_not_be_read_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = some_samples()
+    plan = planned(samples)
+    monkeypatch.setattr(batch_files, "LARGEST_BATCH_BYTES", 1000)
+    with pytest.raises(UserError, match="plan with a smaller token budget"):
+        write_batches(tmp_path / "large", plan, samples)
+    monkeypatch.setattr(batch_files, "MOST_BATCHES", plan.num_batches)
+    with pytest.raises(UserError, match="go into one directory"):
+        write_batches(tmp_path / "many", plan, samples)
+    assert not (tmp_path / "many").exists()
 
 
 WRITER = """

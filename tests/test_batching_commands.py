@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -153,6 +155,7 @@ def files_of_all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("gym run --eviction fifo", "none is named"),
         ("gym run --buffer texts.jsonl", "texts.jsonl is damaged"),
         ("trajectories -r folder -o s.jsonl", "folder holds no run"),
+        ("trajectories -r folder --least-reward nan", "must be a number, not nan"),
     ],
 )  # fmt: skip
 def test_what_cannot_work_is_told_in_a_line_or_two_and_writes_nothing(
@@ -216,7 +219,7 @@ def test_what_a_killed_measuring_left_is_no_complete_file_and_is_gone_on_with(
     measure("uninterrupted.jsonl")
     written = Path("uninterrupted.jsonl").read_bytes()
     words = ["lengths", "build", "-d", TEXTS, "-t", "bytes", "-o", "lengths.jsonl"]
-    killed = signalled("os.rename", 2, signal.SIGKILL, *words)
+    killed = signalled("os.rename", 1, signal.SIGKILL, *words)
     assert killed.returncode == -signal.SIGKILL
     left = Path("lengths.jsonl.partial")
     assert left.read_bytes() == written, "killed when all were measured"
@@ -302,6 +305,29 @@ def test_puzzles_become_samples_a_data_set_and_a_buffer(capsys: pytest.CaptureFi
     assert len(ReplayBuffer.load("buffer.json")) > 12
     assert run("gym", "run", "-n", "1", "--buffer", "buffer.json", "--buffer-size", "7") == 2
     assert "was made with --buffer-size 10000" in capsys.readouterr().err
+
+
+def test_a_second_writer_to_a_buffer_is_refused_and_nothing_is_lost(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["gym", "run", "--buffer", "buffer.json", "-n", "1"]
+    assert run(*words) == 0
+    before = files()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        port = str(listener.getsockname()[1])
+        command = [sys.executable, "-m", "batching", *words, "--port", port]
+        with subprocess.Popen(
+            command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL
+        ) as first:
+            connection, _ = listener.accept()  # it has read the buffer, and plays
+            assert run(*words) == 2
+            assert "another process is writing to buffer.json" in capsys.readouterr().err
+            connection.close()
+    assert first.returncode == 2
+    assert files() == before
+    assert run(*words) == 0
+    assert len(ReplayBuffer.load("buffer.json")) == 6
 
 
 def test_a_torn_line_of_samples_is_told_by_its_number() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -145,13 +146,40 @@ def test_shards_have_as_many_steps_and_match_their_lengths(
     assert sorted(path.name for path in Path("shards").iterdir()) == ["rank_0", "rank_1"]
 
 
+def test_rows_may_be_as_long_as_a_length_unless_they_are_packed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    longest = str(2**40)
+    assert make_plan("--overflow-max", longest).meta.config.overflow_max == 2**40
+    words = ["plan", "build", "-l", "lengths.jsonl", "-o", "other", "--throughput"]
+    assert run(*words, "--overflow-max", longest, "-b", str(2**31)) == 2
+    assert "packed rows hold 16,777,216 tokens at most" in capsys.readouterr().err
+
+
 def test_killed_shards_leave_none() -> None:
     make_plan()
     words = ["plan", "shard", "-p", "plan", "-w", "4", "-o", "shards"]
-    assert signalled("os.rename", 3, signal.SIGKILL, *words).returncode == -signal.SIGKILL
+    assert signalled("os.rename", 1, signal.SIGKILL, *words).returncode == -signal.SIGKILL
     assert not Path("shards").exists()
     assert run(*words) == 0
     assert len(list(Path("shards").iterdir())) == 4
+
+
+def test_shards_that_are_replaced_are_never_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    make_plan()
+    words = ["plan", "shard", "-p", "plan", "-o", "shards", "-w"]
+    assert run(*words, "3") == 0
+    whole = files()
+    replace_them = [*words, "2", "--overwrite"]
+    assert signalled("os.rename", 2, signal.SIGKILL, *replace_them).returncode == -signal.SIGKILL
+    capsys.readouterr()
+    assert run("plan", "info", "-p", "shards/rank_0") == 2
+    told = capsys.readouterr().err
+    assert "was interrupted; what was there before is whole" in told
+    assert os.system(told.splitlines()[1].partition(": ")[2]) == 0
+    assert {name: files()[name] for name in whole} == whole
+    assert run(*replace_them) == 0
+    assert not list(Path().glob(".shards*"))
 
 
 def test_batches_hold_every_token_of_the_data_set(capsys: pytest.CaptureFixture[str]) -> None:

@@ -324,3 +324,16 @@ def test_a_batch_that_does_not_fit_together_is_refused(wrong: dict[str, object])
 def test_two_samples_may_not_share_an_id() -> None:
     with pytest.raises(ValueError, match="same id"):
         TokenBudgetBatchSampler((["a", "a"], [1, 2]), BucketSpec((8,), 64), 64)
+
+
+@pytest.mark.parametrize("tokens", [(1.5,), (-1,), (2**31,), ("a",)])
+def test_a_token_that_is_none_is_refused(tokens: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="token"):
+        Sample(tokens, (1,))
+
+
+def test_what_a_batch_without_spans_holds_is_not_guessed() -> None:
+    batch = BatchSpec(("a",), bucket_id=0, max_length=8, token_count=8)
+
+    with pytest.raises(ValueError, match="without spans"):
+        BatchMetrics.of_batches([batch])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from batching.core import Sample
 from batching.generation.dataset import dataset_hash, encode_texts, measure_texts, read_texts
 from batching.generation.tokenizers import ByteTokenizer, load_tokenizer
 from errors import UserError
+from operators import load_operators
 from tests.report_runs import transition
 
 EOS = 257
@@ -87,6 +89,32 @@ def test_tables_and_plain_lines_are_read_too(tmp_path: Path) -> None:
         "line-1": "first $",
         "line-3": "  second$",
     }
+
+
+def test_a_long_text_in_a_table_is_read(tmp_path: Path) -> None:
+    table = tmp_path / "data.csv"
+    table.write_text(f"text\n{'x' * 200_000}\n")
+    assert [len(one) for one in samples(table).values()] == [200_001]
+
+
+def test_what_is_null_is_absent(tmp_path: Path) -> None:
+    absent = {"id": None, "messages": None, "completion": None}
+    path = written(tmp_path / "data.jsonl", {**absent, "text": "All of it."})
+    assert {name: shown(one)[0] for name, one in samples(path).items()} == {"line-1": "All of it.$"}
+
+
+def test_the_prompts_of_a_run_are_those_of_its_own_operators(tmp_path: Path) -> None:
+    log = written(
+        tmp_path / "transitions.jsonl",
+        transition(0, operator="qa", previous_score=0.0, score=1.0, reward=1.0),
+    )
+    before = dataset_hash(log)
+    shipped = [replace(one, instruction="Do as I say.") for one in load_operators()]
+    config = {"settings": {"max_rewrites": 1}, "operators": [asdict(one) for one in shipped]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (sample,) = samples(tmp_path).values()
+    assert shown(sample)[0].startswith("Do as I say.\n")
+    assert dataset_hash(log) == dataset_hash(tmp_path) != before
 
 
 def test_of_a_run_the_rewrites_that_helped_are_learned(tmp_path: Path) -> None:

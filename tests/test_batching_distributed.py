@@ -44,12 +44,18 @@ def test_the_environment_says_which_process_this_is(monkeypatch: pytest.MonkeyPa
     ("environment", "complaint"),
     [
         ({"RANK": "one"}, "RANK='one', which is no whole number"),
-        ({"WORLD_SIZE": ""}, "WORLD_SIZE=''"),
+        ({"RANK": "0", "WORLD_SIZE": ""}, "WORLD_SIZE=''"),
+        ({"WORLD_SIZE": "4"}, "has WORLD_SIZE and no RANK"),
+        ({"WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}, "and no RANK"),
+        ({"RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}, "and no LOCAL_RANK"),
         ({"RANK": "4", "WORLD_SIZE": "4"}, "rank 4 is not below world_size 4"),
         ({"RANK": "-1", "WORLD_SIZE": "4"}, "rank -1"),
-        ({"WORLD_SIZE": "0"}, "world_size 0"),
-        ({"LOCAL_RANK": "2", "WORLD_SIZE": "4"}, "local_rank 2 is not below local_world_size 1"),
-        ({"LOCAL_WORLD_SIZE": "8", "WORLD_SIZE": "4"}, "local_world_size 8 is over world_size 4"),
+        ({"RANK": "0", "WORLD_SIZE": "0"}, "world_size 0"),
+        (
+            {"RANK": "2", "LOCAL_RANK": "2", "WORLD_SIZE": "4"},
+            "local_rank 2 is not below local_world_size 1",
+        ),
+        ({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "8"}, "local_world_size 8 is over world_size 1"),
     ],
 )
 def test_an_environment_that_cannot_be_is_told(environment: dict[str, str], complaint: str) -> None:

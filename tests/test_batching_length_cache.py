@@ -160,7 +160,8 @@ def test_a_file_of_another_kind_is_told_and_not_changed(
 )
 def test_a_damaged_line_is_told_by_its_number(tmp_path: Path, line: bytes, message: str) -> None:
     path = tmp_path / "lengths.jsonl"
-    content = written(path, {"a": 1}) + line + b"\n" + written(tmp_path / "other", {"c": 1})
+    after = written(tmp_path / "other", {"c": 1}).partition(b"\n")[2]
+    content = written(path, {"a": 1}) + line + b"\n" + after
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
         LengthCache.open(path)
@@ -183,6 +184,29 @@ def test_a_cache_is_never_created_over_a_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="already exists"):
         LengthCache.create(path, "hash")
     assert path.read_bytes() == before
+
+
+def test_a_cache_is_never_created_over_one_that_another_process_creates(tmp_path: Path) -> None:
+    path = tmp_path / "lengths.jsonl"
+    code = (
+        "import sys\n"
+        "from batching.generation.length_cache import LengthCache\n"
+        "from errors import UserError\n"
+        "def on_event(event, arguments):\n"
+        "    if event == 'tempfile.mkstemp':\n"
+        "        open(sys.argv[1], 'w').write('of another')\n"
+        "sys.addaudithook(on_event)\n"
+        "try:\n"
+        "    LengthCache.create(sys.argv[1], 'hash')\n"
+        "except UserError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    assert "already exists" in done.stdout
+    assert path.read_text() == "of another"
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_only_one_process_can_add_while_others_read(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from batching import (
     PackingMode,
     Sample,
     create_segment_attention_mask,
+    pack_arrays,
     pack_sequences,
 )
 from batching.planning.bins import lower_bound, pack_lengths
@@ -219,6 +220,31 @@ def test_no_segment_sees_another_and_padding_sees_none(
         assert -1 not in row.segment_ids
 
 
+@settings(deadline=None)
+@given(lengths_lists, st.sampled_from(PackingMode))
+def test_packed_arrays_are_the_packed_samples_side_by_side(
+    lengths: list[int], mode: PackingMode
+) -> None:
+    config = PackingConfig(mode, CAPACITY)
+    tokens = np.arange(sum(lengths), dtype=np.int32)
+    ends = np.cumsum(lengths).tolist()
+    given_samples = [
+        Sample(range(end - length, end), (1,) * length)  # type: ignore[arg-type]
+        for end, length in zip(ends, lengths, strict=True)
+    ]
+    rows, _ = pack_sequences(given_samples, config)
+    packed = pack_arrays(tokens, [0, *map(int, ends)], config)
+
+    for name, found in {
+        "input_ids": packed.input_ids,
+        "position_ids": packed.position_ids(),
+        "segment_ids": packed.segment_ids(),
+    }.items():
+        by_row = np.split(found, packed.row_offsets[1:-1]) if rows else []
+        assert [tuple(row.tolist()) for row in by_row] == [getattr(row, name) for row in rows]
+        assert found.dtype == np.int32
+
+
 def test_the_segments_of_a_sample_stay_apart() -> None:
     sample = Sample((1, 2, 3, 4, 5), (1,) * 5, (2, 2, 5, 5, 5))
     rows, _ = pack_sequences([sample, Sample((6, 7), (1, 1))], PackingConfig(max_length=8))
@@ -246,3 +272,20 @@ def test_a_row_cannot_be_padded_to_less_than_it_holds() -> None:
 
     with pytest.raises(ValueError, match="longer than 1"):
         rows[0].padded(1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 5000), max_size=40))
+def test_long_rows_are_packed_as_short_ones_are(lengths: list[int]) -> None:
+    # Scaled by the same factor, everything fits as it did.
+    scale = 200
+    small = pack_lengths(np.array(lengths, np.int64), 5000)
+    large = pack_lengths(np.array(lengths, np.int64) * scale, 5000 * scale)
+
+    assert np.diff(small.offsets).sum() == np.diff(large.offsets).sum() == len(lengths)
+    assert small.num_bins == large.num_bins
+
+
+def test_rows_have_a_greatest_length() -> None:
+    with pytest.raises(ValueError, match="max_length must be 1 to"):
+        PackingConfig(max_length=2**40)

@@ -25,20 +25,24 @@ def test_lengths_are_drawn_as_the_table_says() -> None:
 def test_ours_needs_no_more_rows_than_its_peers_on_the_same_lengths() -> None:
     pytest.importorskip("trl")
     pytest.importorskip("axolotl")
-    results = packing.compare(packing.lognormal_lengths(3000), repeats=1)
-    rows = {result.name: result.num_rows for result in results}
+    lengths = packing.lognormal_lengths(3000)
+    assigned, packed = (
+        {one.name: one.num_rows for one in packing.compare(work, lengths, repeats=1)}
+        for work in (packing.WORKS[packing.ASSIGNMENT], packing.WORKS[packing.WHOLE])
+    )
 
-    assert rows["ours, best fit"] <= rows["TRL, best fit decreasing"]
-    assert rows["ours, best fit"] < rows["axolotl, first fit"] == rows["ours, first fit"]
+    assert (
+        assigned["ours, best fit"] < assigned["axolotl, first fit"] == assigned["ours, first fit"]
+    )
+    assert packed["ours"] <= packed["TRL, best fit decreasing"]
 
 
-def test_a_peer_that_is_missing_is_told_in_a_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, prepare = packing.PEERS["axolotl, first fit"]
-    monkeypatch.setattr(packing, "PEERS", {"a peer": (("no_such_package",), prepare)})
+def test_a_peer_that_is_missing_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    absent: packing.Peers = {"a peer": (("no_such_package",), packing.axolotl_packing)}
 
-    results = packing.compare(np.array([5, 6]), repeats=1)
+    results = packing.compare(
+        packing.Work(packing.our_assignment, absent), np.array([5, 6]), repeats=1
+    )
 
     assert len(results) == len(PackingMode)
     assert capsys.readouterr().out == (
@@ -59,7 +63,10 @@ def test_the_command_packs_the_lengths_of_a_file(
     table = lines[next(i for i, line in enumerate(lines) if line.startswith(str(file))) :]
     assert code == 0
     assert "4 lengths, 4,097 tokens, rows of 2048, at least 3 of them" in table[0]
-    assert table[2].split()[:5] == ["ours,", "best", "fit", "3", "66.683%"]
+    assert table[1] == "assignment alone"
+    assert table[3].split()[:5] == ["ours,", "best", "fit", "3", "66.683%"]
+    whole = table[table.index("whole work, from token arrays to packed arrays") :]
+    assert whole[2].split()[:3] == ["ours", "3", "66.683%"]
     assert any("one epoch planned, packed" in line for line in lines)
 
 

@@ -109,6 +109,12 @@ def test_iter_from_is_the_tail_of_a_full_pass(plan: BatchPlan, data: st.DataObje
 def test_shards_have_equal_steps_and_what_is_not_shared_evenly_is_counted(
     plan: BatchPlan, world_size: int, remainder: RemainderPolicy
 ) -> None:
+    if remainder is RemainderPolicy.DROP and any(
+        0 < len(epoch) < world_size for epoch in plan.epochs
+    ):
+        with pytest.raises(UserError, match="dropping what is over leaves none"):
+            plan.shard(0, world_size, remainder)
+        return
     shards = [plan.shard(rank, world_size, remainder) for rank in range(world_size)]
 
     for epoch in plan.epochs:
@@ -377,3 +383,51 @@ def test_an_epoch_or_batch_that_is_not_there_is_refused() -> None:
         plan.epochs[0][len(plan.epochs[0])]
     with pytest.raises(ValueError, match="num_epochs"):
         BatchPlanBuilder(LENGTHS, CONFIG).build(0)
+
+
+@pytest.mark.parametrize("mode", ["greedy", "first_fit"])
+def test_rows_follow_the_order_of_the_samples_in_shuffled_plans_too(mode: str) -> None:
+    lengths = {f"{index:02}": 4 for index in range(20)}
+    config = BatchingConfig(16, (), 16, packing=PackingConfig(PackingMode(mode), 8))
+    plan = BatchPlanBuilder(lengths, config).build(2)
+    rows = [
+        [tuple(int(name) for name, _, _ in row) for batch in epoch for row in batch.row_entries()]
+        for epoch in plan.epochs
+    ]
+
+    assert rows[0] != rows[1]
+    assert sorted(rows[0]) == sorted(rows[1]) == [(2 * row, 2 * row + 1) for row in range(10)]
+
+
+def test_a_shard_does_not_count_what_all_ranks_left_out() -> None:
+    plan = BatchPlanBuilder(
+        {"a": 4, "b": 4, "long": 99}, BatchingConfig(8, (), 8, on_overflow=OverflowPolicy.SKIP)
+    ).build()
+
+    assert plan.metrics.skipped_samples == 1
+    assert plan.shard(0, 2).metrics.skipped_samples is None
+    assert plan.shard(0, 2).metrics.skip_rate is None
+    assert plan.metrics.to_dict()["loss_efficiency"] is None
+
+
+@pytest.mark.parametrize(
+    "settings_given",
+    [{"seed": 1.5}, {"token_budget": 64.5}, {"overflow_max": "9"}, {"bucket_edges": (1.5,)}],
+)
+def test_a_setting_that_is_no_whole_number_is_refused(settings_given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be a whole number"):
+        BatchingConfig(**settings_given)
+
+
+def test_numbers_of_numpy_are_settings_like_others() -> None:
+    config = BatchingConfig(seed=np.int64(4), overflow_max=np.int64(4096))  # type: ignore[arg-type]
+    plan = BatchPlanBuilder({"a": 3}, config).build()
+
+    same = BatchPlanBuilder({"a": 3}, BatchingConfig(seed=4, overflow_max=4096)).build()
+    assert plan.fingerprint == same.fingerprint
+
+
+@pytest.mark.parametrize("lengths", [{"a": 3.7}, {1: 3}, ([1], [3])])
+def test_lengths_and_ids_of_the_wrong_kind_are_refused(lengths: Any) -> None:
+    with pytest.raises(ValueError, match=r"whole numbers|ids must be texts"):
+        BatchPlanBuilder(lengths, BatchingConfig())

@@ -88,6 +88,65 @@ def test_shards_are_written_by_rank(tmp_path: Path) -> None:
     assert {shard.meta.shard.rank for shard in shards if shard.meta.shard} == {0, 1, 2}
 
 
+def test_shards_take_the_place_of_more_shards_and_of_nothing_else(tmp_path: Path) -> None:
+    save_shards(plan_of(), 4, tmp_path / "shards")
+    save_shards(plan_of(), 2, tmp_path / "shards")
+
+    assert {path.name for path in (tmp_path / "shards").iterdir()} == {"rank_0", "rank_1"}
+    (tmp_path / "shards" / "rank_0" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="is no directory of shards; choose another place"):
+        save_shards(plan_of(), 2, tmp_path / "shards")
+    assert (tmp_path / "shards" / "rank_0" / "notes.txt").exists()
+
+
+def test_a_batch_of_any_number_of_values_can_be_read_again(tmp_path: Path) -> None:
+    plan = BatchPlanBuilder({"," * 1_200_000: 1}, CONFIG).build()
+    plan.save(tmp_path / "plan")
+
+    assert BatchPlan.load(tmp_path / "plan").fingerprint == plan.fingerprint
+
+
+def test_a_batch_that_could_not_be_read_again_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("batching.planning.files.MOST_BYTES", 99)
+
+    with pytest.raises(UserError, match=r"a batch of .* samples takes more than"):
+        plan_of().save(tmp_path / "plan")
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_writers_to_the_same_place_take_turns(tmp_path: Path) -> None:
+    plans = [plan_of(), plan_of(OTHER), plan_of(epochs=3)]
+    children = []
+    for plan in plans:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                for _ in range(15):
+                    plan.save(tmp_path / "plan")
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+    assert codes == [0, 0, 0]
+    assert BatchPlan.load(tmp_path / "plan").fingerprint in {plan.fingerprint for plan in plans}
+    assert [path.name for path in tmp_path.iterdir()] == ["plan"]
+
+
+def test_what_is_being_written_to_another_place_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / ".plan.v2.abcdefgh.partial").mkdir()
+    (tmp_path / ".plan.abcdefgh.partial").mkdir()
+
+    plan_of().save(tmp_path / "plan")
+
+    assert {path.name for path in tmp_path.iterdir()} == {"plan", ".plan.v2.abcdefgh.partial"}
+
+
 def edited(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
     """A change to `meta.json`."""
 
@@ -132,7 +191,7 @@ def rewritten(**fields: Any) -> Callable[[Path], None]:
         (lambda plan: (plan / "meta.json").write_text("[]"), "holds no object"),
         (edited(lambda meta: meta.update(version=2)), "its version is 2, and 1 is known"),
         (edited(lambda meta: meta["config"].update(seed=7)), "does not match its fingerprint"),
-        (edited(lambda meta: meta["config"].update(seed="7")), "wrong kind"),
+        (edited(lambda meta: meta["config"].update(seed="7")), "must be a whole number"),
         (edited(lambda meta: meta["config"].update(more=7)), "more"),
         (edited(lambda meta: meta["config"].pop("seed")), "seed"),
         (edited(lambda meta: meta.update(dataset_hash="x")), "does not match its fingerprint"),

@@ -161,6 +161,12 @@ def test_a_policy_may_be_wrong_give_up_or_never_come_to_an_end() -> None:
     assert not episode.failed
     assert stream.metrics.success_rate == 0.0
 
+    words = iter(["hint", "Show", "order easy 3", "lights easy 1", "LIGHTS"])
+    _, (stayed,), _ = play(policy=lambda _: next(words, None))
+    assert [step.accepted for step in stayed.steps] == [False] * 5
+    assert len({step.observation.text for step in stayed.steps}) == 1
+    assert not stayed.failed
+
     _, (endless,), _ = play(policy=lambda _: "press 1 1", most_moves=6)
     assert len(endless.steps) == 6
     assert not endless.solved
@@ -337,6 +343,39 @@ def test_a_server_that_says_less_and_in_another_way_is_understood() -> None:
     assert seen[0].text == "1 0\n0 2"
     assert seen[0].hint == "Try placing 3 at row 1"
     assert seen[1].message == "Unknown command 'x'. Type 'help'"
+
+
+@pytest.mark.parametrize("change", [b'"game":"chess","seed":42', b'"game":"go","seed":7'])
+def test_an_episode_in_which_another_puzzle_begins_has_failed(change: bytes) -> None:
+    shown = b'"game":"go","seed":42'
+
+    def answers(line: bytes) -> list[bytes]:
+        nonlocal shown
+        if line == b"chess 7":
+            shown = change
+        if line == b"mode json":
+            return [b'{"type":"mode","mode":"json"}\r\n']
+        if line == b"show":
+            return [b'{"type":"observation","grid":[[1]],' + shown + b"}\r\n"]
+        return [b"\r\n"]
+
+    with ScriptedServer(answers) as server:
+        config = GymConfig(port=server.port, game="go")
+        (episode,) = GymEpisodeStream(config, lambda _: "chess 7", BYTES).play()
+    assert episode.failure == "the server shows another puzzle than before"
+
+
+def test_a_line_that_is_too_long_for_the_server_has_one_answer() -> None:
+    with PuzzleServer() as server:
+        connection = TelnetConnection("127.0.0.1", server.port)
+        connection.send("order easy 7", "mode json", "swap 1 2 " * 2_000, "mode json")
+        said = [connection.read_line()]
+        while sum('"mode"' in line for line in said) < 2:
+            said.append(connection.read_line())
+        connection.close()
+    after = said[next(index for index, line in enumerate(said) if '"mode"' in line) + 1 :]
+    assert len(after) == 2
+    assert "usage" in after[0]
 
 
 def test_a_server_that_drips_for_ever_runs_into_the_deadline_of_its_answer() -> None:

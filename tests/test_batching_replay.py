@@ -20,7 +20,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from batching.core import Sample
 from batching.streaming import Eviction, ReplayBuffer, StreamSample
+from batching.streaming.replay_files import buffer_lock
+from batching.streaming.sample_files import read_samples, save_samples
 from batching.streaming.sum_tree import FAN_OUT, SumTree
 from benchmarks import replay as benchmark
 from errors import UserError
@@ -294,6 +297,10 @@ def test_a_file_that_was_changed_or_cut_anywhere_is_refused_in_a_line(saved: Pat
         ("generator", {"bit_generator": "PCG64", "state": {"state": -1, "inc": 2**200}}),
         ("counts", []),
         ("counts", {"added": 1}),
+        (
+            "counts",
+            {"added": 10**24, "evicted": 10**24 - 5, "drawn": 0, "updated": 0, "missed_updates": 0},
+        ),
         ("size", 4),
         ("version", 2),
     ],
@@ -324,6 +331,8 @@ def test_a_file_whose_settings_make_no_buffer_is_refused(
         ("number", 3),
         ("number", 99),
         ("number", None),
+        pytest.param("reward", 10**400, id="reward beyond a float"),
+        pytest.param("priority", 10**400, id="priority beyond a float"),
         ("stray", 1),
     ],
 )
@@ -377,6 +386,70 @@ def test_a_save_that_finds_no_room_leaves_the_file_of_before(saved: Path) -> Non
     assert done.stdout == "File too large\n"
     assert saved.read_bytes() == before
     assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_a_sample_of_very_many_tokens_is_saved_and_loaded(tmp_path: Path) -> None:
+    tokens = (1,) * 600_000
+    buffer = ReplayBuffer(2)
+    buffer.add(StreamSample(tokens, tokens, meta={"prompt": "," * 600_000}))
+    buffer.save(tmp_path / "buffer.json")
+    assert list(ReplayBuffer.load(tmp_path / "buffer.json")) == list(buffer)
+    save_samples(tmp_path / "samples.jsonl", buffer)
+    assert list(read_samples(tmp_path / "samples.jsonl")) == list(buffer)
+
+
+def test_a_sample_that_could_not_be_read_again_is_not_written(saved: Path) -> None:
+    before = saved.read_bytes()
+    buffer = ReplayBuffer(2)
+    buffer.add(StreamSample((1,), (1,), meta={"sample_id": "large", "prompt": "," * 16_000_000}))
+    for write in (buffer.save, lambda path: save_samples(path, buffer)):
+        with pytest.raises(UserError, match="'large' of 1 tokens is too large"):
+            write(saved)
+    assert saved.read_bytes() == before
+
+
+def test_a_save_removes_only_what_another_of_the_same_name_left(saved: Path) -> None:
+    own = saved.with_name(f".{saved.name}.abcd_123.partial")
+    others = [
+        saved.with_name(f".{saved.name}.{name}.partial")
+        for name in ("v2.abcd_123", "by hand", "old.json")
+    ]
+    for path in (own, *others):
+        path.touch()
+    ReplayBuffer.load(saved).save(saved)
+    assert sorted(saved.parent.iterdir()) == sorted([saved, *others])
+
+
+def test_a_name_with_the_marks_of_a_pattern_is_only_a_name(tmp_path: Path) -> None:
+    kept = tmp_path / ".buffer1.abcd_123.partial"
+    kept.touch()
+    ReplayBuffer(1).save(tmp_path / "buffer[1]")
+    assert kept.exists()
+
+
+def test_a_buffer_has_one_writer_at_a_time(saved: Path) -> None:
+    before = saved.read_bytes()
+    code = (
+        "import sys; from batching.streaming import ReplayBuffer\nReplayBuffer(1).save(sys.argv[1])"
+    )
+    with buffer_lock(saved):
+        other = subprocess.run(
+            [sys.executable, "-c", code, str(saved)], capture_output=True, text=True
+        )
+        assert f"another process is writing to {saved}" in other.stderr
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name], "the lock has gone"
+    ReplayBuffer(1).save(saved)
+    assert len(ReplayBuffer.load(saved)) == 0
+
+
+def test_what_is_no_stream_sample_is_refused_and_nothing_changes() -> None:
+    buffer = ReplayBuffer(4)
+    with pytest.raises(ValueError, match="holds StreamSamples, no Sample"):
+        buffer.extend([sample(0), Sample((1,), (1,))])  # type: ignore[list-item]
+    assert (len(buffer), buffer.counts.added) == (0, 0)
+    buffer.add(sample(1))
+    assert [one.sample_id for one in buffer.sample(1).samples] == ["1"]
 
 
 WRITER = """

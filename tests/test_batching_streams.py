@@ -104,6 +104,19 @@ def test_what_is_no_sample_cannot_be_made(wrong: dict[str, Any]) -> None:
         StreamSample(**values)
 
 
+def test_a_sample_does_not_change_with_what_it_was_made_from() -> None:
+    meta: dict[str, Any] = {"sample_id": "a", "inner": {"list": [1]}}
+    sample = StreamSample((1,), (1,), meta=meta)
+    meta["sample_id"] = "b"
+    meta["inner"]["list"].append(2)
+    assert sample.meta == {"sample_id": "a", "inner": {"list": [1]}}
+
+
+def test_samples_can_be_in_a_set() -> None:
+    one, same, other = (StreamSample((1,), (1,), meta={"sample_id": name}) for name in "aab")
+    assert {one, same, other} == {one, other}
+
+
 def test_numbers_of_numpy_become_plain_ones() -> None:
     tokens = np.array([3, 4])
     sample = StreamSample(tokens, tokens > 3, reward=np.float32(0.5), priority=np.int64(2))  # type: ignore[arg-type]

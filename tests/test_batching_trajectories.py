@@ -112,6 +112,18 @@ def test_a_second_rewrite_is_asked_for_with_the_first(
     assert stream.metrics.dropped == {"stopped": 1}
 
 
+def test_an_episode_that_was_abandoned_is_no_part_of_the_next_pass(
+    server: SimulatedServer, models_for: MakeModels, make_env: MakeEnv
+) -> None:
+    env = make_env(models_for(server), max_rewrites=3)
+    actions = iter([2, 3, 0])
+    stream = MutationEnvStream(env, lambda *_: next(actions), BYTES, episodes=1)
+    assert next(iter(stream)).step_index == 0
+    again = next(iter(stream))
+    assert again.step_index == 0
+    assert again.meta["operators"] == ["fact_first"]
+
+
 def test_a_failed_step_never_becomes_a_sample(
     server: SimulatedServer, models_for: MakeModels, make_env: MakeEnv
 ) -> None:

@@ -173,8 +173,28 @@ def test_a_sample_may_come_twice_in_a_window() -> None:
     replayed = buffer.sample(16).samples
     plan = plan_of(WindowConfig(32), [*samples([3, 5]), *replayed])
     names = [name for batch in plan for name in batch.sample_ids]
-    assert Counter(names) == Counter(["s0", "s1", *(sample.sample_id for sample in replayed)])
-    assert set(plan.samples_by_id) == {"s0", "s1"}
+    assert len(set(names)) == 18
+    origins = Counter(name.split("#")[0] for name in names)
+    assert origins == Counter(["s0", "s1", *(sample.sample_id for sample in replayed)])
+    assert list(plan.samples_by_id.values()) == [*samples([3, 5]), *replayed]
+
+
+def test_samples_of_the_same_name_are_collated_each_with_its_own_tokens() -> None:
+    contents = [(1, 2, 3), (9, 8, 7, 6, 5), (4, 4)]
+    stream = [
+        StreamSample(tokens, (1,) * len(tokens), meta={"sample_id": name})
+        for tokens, name in zip(contents, ["a", "a", "a#2"], strict=True)
+    ]
+    plan = plan_of(WindowConfig(8), stream)
+    found = {
+        tuple(row[:length].tolist())
+        for batch in plan
+        for row, (_, length) in zip(
+            collate(plan.samples_by_id, batch).input_ids, batch.spans, strict=True
+        )
+    }
+    assert found == set(contents)
+    assert list(plan.samples_by_id) == ["a", "a#3", "a#2"]
 
 
 def test_the_batches_of_a_window_are_collated_from_its_samples() -> None:
@@ -199,6 +219,17 @@ def test_a_sample_that_is_too_long_is_told_by_its_name() -> None:
     config = WindowConfig(2, BatchingConfig(token_budget=8))
     with pytest.raises(UserError, match=r"'s1' has 9 tokens; 8 is the most"):
         list(RollingBatchPlanWindow(config).plans(samples([3, 9])))
+
+
+def test_a_sample_that_is_too_long_does_not_hold_up_the_others() -> None:
+    window = RollingBatchPlanWindow(WindowConfig(2, BatchingConfig(token_budget=8)))
+    assert window.add(samples([3])[0]) is None
+    with pytest.raises(UserError, match="has 9 tokens"):
+        window.add(samples([9])[0])
+    assert window.waiting == 1
+    plan = window.add(samples([4])[0])
+    assert plan is not None
+    assert [len(sample) for sample in plan.samples] == [3, 4]
 
 
 def test_windows_of_an_asynchronous_stream_are_the_same() -> None:

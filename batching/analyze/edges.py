@@ -23,7 +23,8 @@ from errors import UserError
 FloatArray = npt.NDArray[np.float64]
 Cost = Callable[[IntArray, IntArray], FloatArray]
 """The cost of buckets, by the numbers of their first distinct length and of the one after the
-last. Doubles are exact here: no cost of real data comes near 2^53 tokens."""
+last. Doubles are exact up to 2^53, which no number of padded tokens comes near; the squares that
+the goal `memory` sums may go beyond, and are then right to 16 digits."""
 
 DEFAULT_NUM_EDGES = 4
 

@@ -13,6 +13,7 @@ from batching.analyze.text import bar, percent, table
 from batching.core import BatchShapeHistogram, BucketSpec, OverflowPolicy, PadPolicy
 from batching.core.arrays import as_lengths
 from batching.planning import BatchingConfig, BatchPlanBuilder
+from batching.planning.config import LONGEST_PACKED
 from command_line import counted
 from errors import UserError
 
@@ -116,8 +117,9 @@ def efficiency_report(
         IN_USE: buckets,
         "optimal_buckets": replace(buckets, bucket_edges=optimal.edges),
         "sorted": replace(buckets, bucket_edges=(), pad_policy=PadPolicy.PAD_TO_MAX, shuffle=True),
-        "packing": BatchingConfig.throughput(token_budget, (), spec.overflow_max, seed),
     }
+    if longest <= LONGEST_PACKED:
+        ways["packing"] = BatchingConfig.throughput(token_budget, (), spec.overflow_max, seed)
     edges, best_edges = (",".join(map(str, one.edges)) or "none" for one in (spec, optimal))
     words = {
         "pad_all": (

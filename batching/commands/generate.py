@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ from errors import UserError
 if TYPE_CHECKING:
     from batching.generation import SampleStore, Tokenizer
     from batching.planning import BatchPlan
+
+logger = logging.getLogger(__name__)
 
 
 def add_commands(commands: Commands) -> None:
@@ -59,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
     if problems:
         return _mismatch(args.plan, problems)
     all_of_them = count(plan.num_batches, "batch")
-    if _is_complete(args.output, plan):
+    names_its_source = bool(plan.meta.dataset_hash and plan.meta.tokenizer_hash)
+    if names_its_source and _is_complete(args.output, plan):
         print(f"{args.output}: all {all_of_them} are there already")
         return 0
     samples = _samples(args.dataset, tokenizer, plan.meta.source.num_samples)
@@ -90,15 +94,26 @@ def _write(output: Path, plan: BatchPlan, samples: SampleStore, pad_id: int) -> 
     from batching.generation import BatchWriter, collate
 
     resume = output.exists() and any(output.iterdir())
-    with BatchWriter(output, plan, pad_id=pad_id, resume=resume) as writer:
+    rows = rows_without_loss = 0
+    with BatchWriter(output, plan, pad_id=pad_id, resume=resume, samples=samples) as writer:
         before = writer.num_written
         missing = bar(writer.missing(), plan.num_batches, "writing", "batches", done=before)
         try:
             for epoch, index, batch in missing:
-                writer.write(epoch, index, collate(samples, batch, pad_id))
+                collated = collate(samples, batch, pad_id)
+                writer.write(epoch, index, collated)
+                rows += batch.batch_size
+                rows_without_loss += collated.num_rows_without_loss
         except KeyboardInterrupt:
             raise _InterruptedError(writer.num_written) from None
         writer.finish()
+        if rows_without_loss:
+            logger.warning(
+                "%s of the %s written have no token that counts in the loss: their texts were cut "
+                "before or after what is learned; plan with a longer limit, or skip long texts",
+                f"{rows_without_loss:,}",
+                counted(rows, "row"),
+            )
         return writer.num_written - before
 
 

@@ -104,12 +104,12 @@ def run_episodes(args: argparse.Namespace) -> int:
 
     show_warnings()
     check_output(args)
-    buffer = open_buffer(args)
-    config = _config(args, episodes=args.first_episode + args.episodes)
-    stream = _stream(args, config, follow_hints, load_tokenizer(args.tokenizer))
-    _opening(args, config)
     played = 0
     with contextlib.ExitStack() as stack:
+        buffer = stack.enter_context(open_buffer(args))
+        config = _config(args, episodes=args.first_episode + args.episodes)
+        stream = _stream(args, config, follow_hints, load_tokenizer(args.tokenizer))
+        _opening(args, config)
         writer = stack.enter_context(SampleWriter(args.output)) if args.output else None
         stack.callback(lambda: _tell(stream.metrics, writer, buffer, args.buffer))
         try:

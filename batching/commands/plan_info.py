@@ -79,7 +79,8 @@ def _epochs(plan: BatchPlan) -> str:
     for epoch in plan.epochs:
         metrics = epoch.metrics
         numbers = (metrics.num_batches, metrics.num_rows, metrics.num_samples, metrics.real_tokens)
-        shares = (percent(metrics.padding_waste), f"{metrics.skipped_samples:,}")
+        left_out = metrics.skipped_samples
+        shares = (percent(metrics.padding_waste), "–" if left_out is None else f"{left_out:,}")
         rows.append([f"  {epoch.epoch}", *(f"{number:,}" for number in numbers), *shares])
     return table(header, rows)
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shutil
-import tempfile
 from pathlib import Path
 
 from batching.commands.parts import Commands, add_command, add_overwrite, add_plan
@@ -42,25 +39,14 @@ def add_shard(group: Commands) -> None:
 def run_shard(args: argparse.Namespace) -> int:
     """Writes the part of each rank, all of them or none."""
     from batching.planning import BatchPlan, save_shards
-    from training.files import PARTIAL, sync
 
     output: Path = args.output
     _check_shards(output, overwrite=args.overwrite)
     plan = BatchPlan.load(args.plan)
     if plan.meta.shard:
         raise UserError(f"{args.plan} is a shard already; shard the plan that it comes from")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(dir=output.parent, prefix=f".{output.name}.", suffix=PARTIAL))
-    try:
-        paths = save_shards(plan, args.world_size, partial, args.remainder)
-        first = BatchPlan.load(paths[0])
-        if output.exists():
-            shutil.rmtree(output)
-        os.rename(partial, output)
-        sync(output.parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    paths = save_shards(plan, args.world_size, output, args.remainder)
+    first = BatchPlan.load(paths[0])
     steps = " and ".join(f"{len(epoch):,}" for epoch in first.epochs[:EPOCHS_SHOWN])
     more = " …" if len(first.epochs) > EPOCHS_SHOWN else ""
     print(f"{output}: {counted(args.world_size, 'rank')}, each with {steps}{more} steps per epoch")

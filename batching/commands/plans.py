@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from batching.planning import BatchingConfig, BatchPlan
 
 MOST_EPOCHS = 10_000
-LONGEST_ROW = 2**20
+LONGEST_ROW = 2**40
+"""That of the length cache: what `suggest` says can be given."""
 MOST_PARTS = 2**27
 PACKING = ("best_fit", "first_fit", "greedy")
 OVERFLOW = ("error", "truncate", "split", "skip")
@@ -167,21 +168,25 @@ def _with_bar(plan: BatchPlan) -> BatchPlan:
         def __iter__(self) -> Iterator[BatchSpec]:
             return bar(super().__iter__(), len(self), f"writing epoch {self.epoch}", "batches")
 
-    shown = (
-        ShownEpoch(epoch.epoch, epoch.table, epoch.ids, epoch.counts, epoch.shard_counts)
-        for epoch in plan.epochs
-    )
+    shown = (ShownEpoch(epoch.epoch, epoch.table, epoch.ids, epoch.counts) for epoch in plan.epochs)
     return replace(plan, epochs=tuple(shown))
 
 
 def config_of(args: argparse.Namespace) -> BatchingConfig:
     """The settings that the flags stand for."""
     from batching.planning import BatchingConfig, PackingConfig
+    from batching.planning.config import LONGEST_PACKED
 
     longest = longest_row(args)
     others: dict[str, Any] = {"drop_last": args.drop_last, "on_overflow": args.on_overflow}
+    packed = min(longest, args.token_budget)
+    if (args.pack or args.throughput) and packed > LONGEST_PACKED:
+        raise UserError(
+            f"packed rows hold {LONGEST_PACKED:,} tokens at most, not {packed:,}; "
+            "lower --overflow-max or --token-budget"
+        )
     if args.pack:
-        others["packing"] = PackingConfig(args.pack, min(longest, args.token_budget))
+        others["packing"] = PackingConfig(args.pack, packed)
     make: Callable[..., BatchingConfig] = BatchingConfig
     if args.predictable:
         make = BatchingConfig.predictable

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,18 +56,30 @@ def check_output(args: argparse.Namespace) -> None:
         raise UserError(f"there is no directory {output.parent}")
 
 
-def open_buffer(args: argparse.Namespace) -> ReplayBuffer | None:
-    """The buffer that samples are added to, if one is named."""
-    from batching.streaming import ReplayBuffer
+@contextlib.contextmanager
+def open_buffer(args: argparse.Namespace) -> Iterator[ReplayBuffer | None]:
+    """The buffer that samples are added to, if one is named.
+
+    Nobody else writes to its file meanwhile: of two writers, one would lose its samples.
+    """
+    from batching.streaming.replay_files import buffer_lock
 
     path: Path | None = args.buffer
     if path is None:
         if args.buffer_size or args.eviction:
             raise UserError("--buffer-size and --eviction are of a --buffer, and none is named")
-        return None
+        yield None
+        return
+    if not path.parent.is_dir():
+        raise UserError(f"there is no directory {path.parent}")
+    with buffer_lock(path):
+        yield _buffer(path, args)
+
+
+def _buffer(path: Path, args: argparse.Namespace) -> ReplayBuffer:
+    from batching.streaming import ReplayBuffer
+
     if not path.exists():
-        if not path.parent.is_dir():
-            raise UserError(f"there is no directory {path.parent}")
         return ReplayBuffer(args.buffer_size or DEFAULT_SIZE, args.eviction or "fifo")
     buffer = ReplayBuffer.load(path)
     for flag, wanted, found in (
@@ -78,9 +92,11 @@ def open_buffer(args: argparse.Namespace) -> ReplayBuffer | None:
 
 
 def save_buffer(buffer: ReplayBuffer | None, path: Path | None, added: int) -> None:
-    """Saves a buffer that something was added to, and says so."""
+    """Saves a buffer that is open and that something was added to, and says so."""
+    from batching.streaming.replay_files import write_buffer
+
     if buffer is not None and path is not None and added:
-        buffer.save(path)
+        write_buffer(buffer, path)
         print(f"{path}: {counted(added, 'sample')} added, {len(buffer):,} in it")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from command_line import counted, show_warnings
 from errors import UserError
 
 if TYPE_CHECKING:
-    from batching.streaming import PipelineStream, StreamSample
+    from batching.streaming import PipelineStream, ReplayBuffer, StreamSample
     from batching.streaming.trajectories import TransitionLogStream
     from operators import Operator
 
@@ -42,20 +43,35 @@ def add_commands(commands: Commands) -> None:
         "--improved", action="store_true", help="only those after which the score was higher"
     )
     chosen.add_argument(
-        "--least-reward", type=float, metavar="X", help="only those with such a reward or more"
+        "--least-reward", type=_number, metavar="X", help="only those with such a reward or more"
     )
     samples = parser.add_argument_group("samples")
     add_tokenizer(samples, default="bytes")
     add_outputs(samples)
 
 
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a number, not {text}")
+    return value
+
+
 def run(args: argparse.Namespace) -> int:
     """Writes the samples, all of them or none."""
-    from batching.streaming.sample_files import save_samples
-
     show_warnings()
     check_output(args)
-    buffer = open_buffer(args)
+    with open_buffer(args) as buffer:
+        _write(args, buffer)
+    return 0
+
+
+def _write(args: argparse.Namespace, buffer: ReplayBuffer | None) -> None:
+    from batching.streaming.sample_files import save_samples
+
     log, stream = _streams(args)
 
     def samples() -> Iterator[StreamSample]:
@@ -76,7 +92,6 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None:
         print(f"{args.output}: {counted(metrics.samples, 'sample')}")
     save_buffer(buffer, args.buffer, metrics.samples)
-    return 0
 
 
 def _streams(args: argparse.Namespace) -> tuple[TransitionLogStream, PipelineStream]:

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import operator
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+
+
+def whole(value: Any, name: str) -> int:
+    """The value as an `int`, numpy's included; `ValueError` for anything but a whole number."""
+    if isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be a whole number, not {value!r}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} must be a whole number, not {value!r}") from None
 
 
 def as_lengths(values: npt.ArrayLike) -> IntArray:

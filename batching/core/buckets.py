@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from batching.core.arrays import IntArray, as_lengths
+from batching.core.arrays import IntArray, as_lengths, whole
 
 DEFAULT_EDGES = (128, 256, 512, 1024)
 DEFAULT_OVERFLOW_MAX = 2048
@@ -28,7 +28,9 @@ class BucketSpec:
     min_length: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", tuple(int(edge) for edge in self.edges))
+        object.__setattr__(self, "edges", tuple(whole(edge, "edges") for edge in self.edges))
+        for name in ("overflow_max", "min_length"):
+            object.__setattr__(self, name, whole(getattr(self, name), name))
         if self.min_length < 1:
             raise ValueError(f"min_length must be at least 1, not {self.min_length}")
         limits = (self.min_length - 1, *self.edges, self.overflow_max)

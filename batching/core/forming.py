@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from batching.core.arrays import IntArray, Shuffler, offsets_of, ranges, stable_order
+from batching.core.arrays import IntArray, Shuffler, offsets_of, ranges, stable_order, whole
 from batching.core.buckets import BucketSpec
 from batching.core.overflow import Spans
 from batching.core.table import BatchTable
@@ -37,6 +37,7 @@ class Forming:
     drop_last: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "token_budget", whole(self.token_budget, "token_budget"))
         if self.token_budget < 1:
             raise ValueError(f"token_budget must be at least 1, not {self.token_budget}")
 

@@ -24,16 +24,20 @@ class BatchMetrics:
     real_tokens: int = 0
     total_tokens: int = 0
     """Padding included."""
-    loss_tokens: int = 0
-    skipped_samples: int = 0
-    """Samples that are in no batch."""
+    loss_tokens: int | None = 0
+    """None where it is not known, as in a plan, which has no loss masks."""
+    skipped_samples: int | None = 0
+    """Samples that are in no batch; None where it is not known, as in the part of one rank."""
 
     @classmethod
     def of(
-        cls, table: BatchTable, counts: OverflowCounts | None = None, *, loss_tokens: int = 0
+        cls,
+        table: BatchTable,
+        counts: OverflowCounts | None = None,
+        *,
+        loss_tokens: int | None = None,
     ) -> BatchMetrics:
         """The metrics of a table; `counts` tell of samples that are not in it."""
-        counts = counts or OverflowCounts()
         return cls(
             num_batches=table.num_batches,
             num_rows=table.num_rows,
@@ -41,13 +45,15 @@ class BatchMetrics:
             real_tokens=table.real_tokens,
             total_tokens=int(table.token_counts.sum()),
             loss_tokens=loss_tokens,
-            skipped_samples=counts.skipped + counts.too_short + counts.dropped,
+            skipped_samples=counts.skipped + counts.too_short + counts.dropped if counts else None,
         )
 
     @classmethod
-    def of_batches(cls, batches: Iterable[BatchSpec], *, loss_tokens: int = 0) -> BatchMetrics:
-        """The metrics of batches that carry their spans."""
-        total = cls(loss_tokens=loss_tokens)
+    def of_batches(
+        cls, batches: Iterable[BatchSpec], *, loss_tokens: int | None = None
+    ) -> BatchMetrics:
+        """The metrics of batches; `ValueError` for one without spans: its lengths are not known."""
+        total = cls(loss_tokens=loss_tokens, skipped_samples=None)
         for batch in batches:
             total += cls(
                 num_batches=1,
@@ -59,7 +65,10 @@ class BatchMetrics:
         return total
 
     def __add__(self, other: BatchMetrics) -> BatchMetrics:
-        sums = {name: getattr(self, name) + getattr(other, name) for name in self.__match_args__}
+        sums: dict[str, Any] = {}
+        for name in self.__match_args__:
+            pair = (getattr(self, name), getattr(other, name))
+            sums[name] = None if None in pair else sum(pair)
         return BatchMetrics(**sums)
 
     @property
@@ -78,8 +87,10 @@ class BatchMetrics:
         return self.padding_tokens / self.total_tokens if self.total_tokens else 0.0
 
     @property
-    def loss_efficiency(self) -> float:
-        """The share of all places that count in the loss."""
+    def loss_efficiency(self) -> float | None:
+        """The share of all places that count in the loss; None where it is not known."""
+        if self.loss_tokens is None:
+            return None
         return self.loss_tokens / self.total_tokens if self.total_tokens else 0.0
 
     @property
@@ -88,8 +99,10 @@ class BatchMetrics:
         return self.num_rows / self.num_batches if self.num_batches else 0.0
 
     @property
-    def skip_rate(self) -> float:
-        """The share of samples that are in no batch."""
+    def skip_rate(self) -> float | None:
+        """The share of samples that are in no batch; None where it is not known."""
+        if self.skipped_samples is None:
+            return None
         seen = self.num_samples + self.skipped_samples
         return self.skipped_samples / seen if seen else 0.0
 

@@ -63,7 +63,8 @@ def fit_lengths(
     policy: OverflowPolicy = OverflowPolicy.ERROR,
 ) -> tuple[Spans, OverflowCounts]:
     """Pieces of at most `limit` tokens, by sample, and what was done to get there."""
-    too_long, too_short = lengths > limit, lengths < min_length
+    too_short = lengths < min_length
+    too_long = (lengths > limit) & ~too_short  # with a small budget a sample may be both
     if policy is OverflowPolicy.ERROR and too_long.any():
         first = int(np.argmax(too_long))
         raise UserError(

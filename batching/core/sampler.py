@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
-from batching.core.arrays import IntArray, Shuffler, as_lengths
+from batching.core.arrays import IntArray, Shuffler, as_lengths, whole
 from batching.core.buckets import BucketSpec
 from batching.core.forming import Forming, PadPolicy, form_batches
 from batching.core.overflow import OverflowCounts, OverflowPolicy, fit_lengths
@@ -43,17 +43,24 @@ class IndexIds(Sequence[str]):
 def ids_and_lengths(lengths: Lengths) -> tuple[Sequence[str], IntArray]:
     """The ids of the samples, each once, and their lengths in the same order: copies of both."""
     if isinstance(lengths, Mapping):
-        counted = np.fromiter(lengths.values(), np.int64, len(lengths))
-        return list(lengths), as_lengths(counted)
+        return _texts(lengths), as_lengths(list(lengths.values()))
     if isinstance(lengths, np.ndarray):
         return IndexIds(len(lengths)), as_lengths(lengths).copy()
     ids, values = lengths
-    ids, array = list(ids), as_lengths(values).copy()
+    ids, array = _texts(ids), as_lengths(values).copy()
     if len(ids) != len(array):
         raise ValueError(f"{len(ids)} ids for {len(array)} lengths")
     if len(set(ids)) != len(ids):
         raise ValueError("two samples have the same id")
     return ids, array
+
+
+def _texts(ids: Iterable[str]) -> list[str]:
+    listed = list(ids)
+    for name in listed:
+        if not isinstance(name, str):
+            raise ValueError(f"ids must be texts, not {name!r}")
+    return listed
 
 
 class TokenBudgetBatchSampler:
@@ -77,6 +84,7 @@ class TokenBudgetBatchSampler:
         on_overflow: OverflowPolicy | str = OverflowPolicy.ERROR,
         pad_policy: PadPolicy | str = PadPolicy.PAD_TO_MAX,
     ) -> None:
+        seed = whole(seed, "seed")
         if seed < 0:
             raise ValueError(f"seed must not be negative, not {seed}")
         self.ids, self.lengths = ids_and_lengths(lengths)

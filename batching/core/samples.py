@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -26,6 +27,12 @@ class Sample:
         for name in ("input_ids", "loss_mask", "segment_ids"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, tuple(getattr(self, name)))
+        try:
+            tokens = array("i", self.input_ids)
+        except (TypeError, OverflowError):
+            raise ValueError(f"tokens must be whole numbers below {2**31}") from None
+        if tokens and min(tokens) < 0:
+            raise ValueError("a token cannot be negative")
         if len(self.loss_mask) != len(self.input_ids):
             raise ValueError(
                 f"loss_mask has {len(self.loss_mask)} entries for {len(self.input_ids)} tokens"

@@ -51,7 +51,9 @@ class BatchSpec:
 
     @property
     def real_tokens(self) -> int:
-        """Tokens without padding."""
+        """Tokens without padding; `ValueError` where there are no spans to tell."""
+        if self.sample_ids and not self.spans:
+            raise ValueError("a batch without spans does not tell how many tokens it holds")
         return sum(length for _, length in self.spans)
 
     def row_entries(self) -> Iterator[list[tuple[str, int, int]]]:
@@ -173,7 +175,10 @@ class BatchTable:
 
 
 def table_of(batches: Iterable[BatchSpec]) -> tuple[BatchTable, list[str]]:
-    """The table of these batches in their order, and the ids that its samples refer to."""
+    """The table of these batches in their order, and the ids that its samples refer to.
+
+    Lengths are `UNKNOWN` in batches without spans: such a table is for fingerprints alone.
+    """
     index: dict[str, int] = {}
     sample: list[int] = []
     spans: list[Span] = []

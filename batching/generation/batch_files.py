@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,6 +24,9 @@ from untrusted import DEEPEST, open_file, parse_json, read_text
 MANIFEST = "manifest.json"
 VERSION = 1
 LARGEST_BATCH_BYTES = 1 << 30
+MOST_BATCHES = 10_000_000
+MANIFEST_LINE_BYTES = 128
+"""More than what a manifest holds of a batch, or of an epoch."""
 
 
 def batch_file(epoch: int, index: int) -> str:
@@ -46,7 +49,8 @@ class Manifest:
 
     def write(self, directory: Path) -> None:
         """Writes it whole or not at all."""
-        content = json.dumps(asdict(self), indent=1).encode() + b"\n"
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        content = json.dumps(values).encode() + b"\n"
         write_atomically(directory / MANIFEST, lambda file: file.write(content))
 
     @classmethod
@@ -55,9 +59,9 @@ class Manifest:
         path = directory / MANIFEST
         if directory.is_dir() and not path.exists():
             raise UserError(f"{directory} holds no batches (no {MANIFEST}); generate them there")
-        text = read_text(path, "the batches")
+        text = read_text(path, "the batches", most_bytes=MOST_BATCHES * MANIFEST_LINE_BYTES)
         try:
-            return cls._checked(parse_json(text, deepest=DEEPEST))
+            return cls._checked(parse_json(text, deepest=DEEPEST, most_values=2 * MOST_BATCHES))
         except (ValueError, TypeError) as error:
             raise UserError(
                 f"{path} is damaged: {error}; generate the batches again in another place"
@@ -98,10 +102,23 @@ class BatchWriter:
     """
 
     def __init__(
-        self, directory: str | Path, plan: BatchPlan, *, pad_id: int = 0, resume: bool = False
+        self,
+        directory: str | Path,
+        plan: BatchPlan,
+        *,
+        pad_id: int = 0,
+        resume: bool = False,
+        samples: Mapping[str, Sample] | None = None,
     ) -> None:
+        """With `samples`, batches that are there must be of these; else they are trusted to be."""
+        if plan.num_batches + plan.num_epochs > MOST_BATCHES:
+            raise UserError(
+                f"the plan has {plan.num_batches:,} batches in {counted(plan.num_epochs, 'epoch')};"
+                f" at most {MOST_BATCHES:,} go into one directory"
+            )
         self.directory = Path(directory)
         self.plan = plan
+        self._samples = samples
         self._digests: dict[tuple[int, int], str] = {}
         counts = tuple(len(epoch) for epoch in plan.epochs)
         self._manifest = Manifest(plan.fingerprint, plan.meta.tokenizer_hash, pad_id, counts)
@@ -151,7 +168,20 @@ class BatchWriter:
                 raise ValueError("it was changed")
         elif not _is_planned(CollatedBatch.from_bytes(content), self.plan.epochs[epoch][index]):
             raise ValueError("it is another batch")
+        self._check_content(place, content)
         return digest
+
+    def _check_content(self, place: tuple[int, int], content: bytes) -> None:
+        """Refuses to go on with batches that were collated from other samples."""
+        if self._samples is None:
+            return
+        epoch, index = place
+        expected = collate(self._samples, self.plan.epochs[epoch][index], self._manifest.pad_id)
+        if content != expected.to_bytes() and not CollatedBatch.from_bytes(content).same(expected):
+            raise UserError(
+                f"{self.directory / batch_file(*place)} was written from other data, though of the "
+                "same ids and lengths; choose another directory"
+            )
 
     @property
     def num_written(self) -> int:
@@ -169,6 +199,11 @@ class BatchWriter:
         if not _is_planned(batch, self.plan.epoch(epoch)[index]):
             raise ValueError(f"this is not batch {index} of epoch {epoch}")
         content = batch.to_bytes()
+        if len(content) > LARGEST_BATCH_BYTES:
+            raise UserError(
+                f"batch {index} of epoch {epoch} has {len(content):,} bytes, of which "
+                f"{LARGEST_BATCH_BYTES:,} can be read; plan with a smaller token budget"
+            )
         path = self.directory / batch_file(epoch, index)
         write_atomically(path, lambda file: file.write(content))
         self._digests[epoch, index] = hashlib.sha256(content).hexdigest()
@@ -221,9 +256,10 @@ def write_batches(
 ) -> Manifest:
     """Collates and writes all batches of a plan that are not there yet.
 
-    `progress` is told how many are there, at first and after each.
+    Those that are there must be of the same samples. `progress` is told how many are there, at
+    first and after each.
     """
-    with BatchWriter(directory, plan, pad_id=pad_id, resume=resume) as writer:
+    with BatchWriter(directory, plan, pad_id=pad_id, resume=resume, samples=samples) as writer:
         progress(writer.num_written)
         for epoch, index, batch in writer.missing():
             writer.write(epoch, index, collate(samples, batch, pad_id))
@@ -290,8 +326,10 @@ class BatchReader:
         """What `iter_epoch` gives from its batch `index` on: how a run goes on after a stop."""
         if not 0 <= epoch < self.num_epochs:
             raise ValueError(f"there is no epoch {epoch}")
-        for number in range(index, self.manifest.num_batches[epoch]):
-            yield self.read(epoch, number)
+        count = self.manifest.num_batches[epoch]
+        if not 0 <= index <= count:
+            raise ValueError(f"epoch {epoch} has {count} batches; none at {index}")
+        return (self.read(epoch, number) for number in range(index, count))
 
     def verify(self) -> None:
         """Reads every batch; `UserError` at the first that is not as it was written."""

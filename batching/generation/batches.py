@@ -74,6 +74,18 @@ class CollatedBatch:
         """Tokens that count in the loss."""
         return int(self.loss_mask.sum())
 
+    @property
+    def num_rows_without_loss(self) -> int:
+        """Rows from which nothing is learned."""
+        return int((~self.loss_mask.any(axis=1)).sum())
+
+    def same(self, other: CollatedBatch) -> bool:
+        """Whether it holds the same tokens of the same samples."""
+        return self.sample_ids == other.sample_ids and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in (*ARRAYS, "lengths")
+        )
+
     def to_bytes(self) -> bytes:
         """The batch as an NPZ, the same bytes for the same batch."""
         names = json.dumps(self.sample_ids).encode()
@@ -96,7 +108,9 @@ class CollatedBatch:
                     raise ValueError("it holds more than was written")
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 found: dict[str, Any] = {name: arrays[name] for name in (*ARRAYS, "lengths")}
-                names = parse_json(arrays["sample_ids"].tobytes(), deepest=2)
+                stored = arrays["sample_ids"].tobytes()
+                # A batch may have very many samples; the size of its file is what bounds them.
+                names = parse_json(stored, deepest=2, most_values=len(stored))
             rows = tuple(tuple(map(str, row)) for row in names)
             return cls(**found, sample_ids=rows)
         except Exception as error:  # zipfile and numpy raise errors of any kind

@@ -10,17 +10,20 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from batching.core import Sample
 from batching.generation.tokenizers import ByteTokenizer, Tokenizer
 from errors import UserError
-from training.run_directory import TRANSITIONS
-from untrusted import DEEPEST, open_file, parse_json, read_lines
+from training.run_directory import CONFIG, TRANSITIONS
+from untrusted import DEEPEST, MOST_BYTES, open_file, parse_json, read_lines
+
+if TYPE_CHECKING:
+    from operators import Operator
 
 WHAT = "the data set"
 TURN_BEGINS, TURN_ENDS = "<|im_start|>", "<|im_end|>"
@@ -72,13 +75,30 @@ def read_texts(path: str | Path) -> Iterator[TextSample]:
 
 
 def dataset_hash(path: str | Path) -> str:
-    """A digest of the data set's file: it changes with its content."""
+    """A digest of the data set's file: it changes with its content.
+
+    That of a run is of its operators too, which are in the prompts.
+    """
     path = Path(path)
+    files = [path]
+    if _is_run(path):
+        run = path if path.is_dir() else path.parent
+        files = [run / TRANSITIONS, *(name for name in (run / CONFIG,) if name.is_file())]
     digest = hashlib.sha256()
-    with open_file(path / TRANSITIONS if path.is_dir() else path, WHAT) as file:
-        while block := file.read(BLOCK_BYTES):
-            digest.update(block)
+    for name in files:
+        with open_file(name, WHAT) as file:
+            while block := file.read(BLOCK_BYTES):
+                digest.update(block)
     return digest.hexdigest()[:HASH_CHARACTERS]
+
+
+def run_operators(run: Path) -> Sequence[Operator]:
+    """Those that a run was trained with; the shipped ones where it does not say."""
+    from evaluation.trained_policy import load_run  # takes torch along
+    from operators import load_operators
+    from training.run_directory import RunDirectory
+
+    return load_run(RunDirectory(run))[1] if (run / CONFIG).is_file() else load_operators()
 
 
 def encode_texts(texts: Iterable[TextSample], tokenizer: Tokenizer) -> Iterator[Sample]:
@@ -134,9 +154,8 @@ def _texts(path: Path) -> Iterator[tuple[str, TextSample]]:
 def _rewrites(run: Path) -> Iterator[tuple[str, TextSample]]:
     """The rewrites of a run that raised the score, in the words that its stream has for them."""
     from batching.streaming.trajectories import TransitionLogStream  # takes torch along
-    from operators import load_operators
 
-    for sample in TransitionLogStream(run, load_operators(), ByteTokenizer()):
+    for sample in TransitionLogStream(run, run_operators(run), ByteTokenizer()):
         if sample.reward is not None and sample.reward > 0:
             prompt = Part(sample.meta["prompt"], learned=False)
             completion = Part(sample.meta["completion"])
@@ -161,6 +180,8 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    # The module's own bound, 131,072 characters, is below what a text may have.
+    csv.field_size_limit(MOST_BYTES)
     reader = csv.DictReader(_decoded_lines(path), strict=True)
     try:
         for row in reader:
@@ -180,6 +201,7 @@ def _decoded_lines(path: Path) -> Iterator[str]:
 def _text_sample(number: int, row: Any) -> TextSample:
     if not isinstance(row, dict):
         raise ValueError("not an object with text, prompt and completion, or messages")
+    row = {key: value for key, value in row.items() if value is not None}
     name = row.get("id")
     if name is None or name == "":
         name = f"line-{number}"

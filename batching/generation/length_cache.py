@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -22,7 +23,7 @@ import numpy as np
 from batching.core.arrays import IntArray
 from batching.generation.locks import take
 from errors import UserError
-from training.files import write_atomically
+from training.files import PARTIAL, sync
 from untrusted import open_file, parse_json
 
 logger = logging.getLogger(__name__)
@@ -73,15 +74,17 @@ class LengthCache:
     ) -> LengthCache:
         """An empty cache in a file that does not exist yet, open for writing."""
         path = Path(path)
-        if path.exists():
-            raise UserError(f"{path} already exists; open it to go on, or choose another file")
         header: dict[str, Any] = {"tokenizer_hash": tokenizer_hash, "version": VERSION}
         if dataset_hash:
             header["dataset_hash"] = dataset_hash
         line = (json.dumps(header) + "\n").encode()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, lambda file: file.write(line))
+            _write_first(path, line)
+        except FileExistsError as error:
+            raise UserError(
+                f"{path} already exists; open it to go on, or choose another file"
+            ) from error
         except OSError as error:
             raise UserError(f"cannot write {path}: {error.strerror}") from error
         return cls.open(path)
@@ -203,6 +206,21 @@ class LengthCache:
         self.close()
 
 
+def _write_first(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all; `FileExistsError` where there is one."""
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=PARTIAL)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        # Unlike a rename, a link never takes the place of what another process has put there.
+        os.link(partial, path)
+    finally:
+        os.unlink(partial)
+    sync(path.parent)
+
+
 def _blocks(
     entries: Mapping[str, int] | Iterable[tuple[str, int]],
 ) -> Iterator[tuple[list[str], list[int]]]:
@@ -251,7 +269,9 @@ def _own_lines(block: bytes, tokenizer_hash: str) -> tuple[list[str], list[int]]
     ids, lengths = fields[::2], list(map(int, fields[1::2]))
     if "\\" in text:
         ids = [json.loads(f'"{name}"') if "\\" in name else name for name in ids]
-    if max(lengths, default=0) > LONGEST or _lines(ids, lengths, tokenizer_hash) != text + "\n":
+    if min(lengths, default=0) < 0 or max(lengths, default=0) > LONGEST:
+        raise ValueError("lengths that are none")
+    if _lines(ids, lengths, tokenizer_hash) != text + "\n":
         raise ValueError("not in the form of our own lines")
     return ids, lengths
 

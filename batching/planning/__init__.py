@@ -14,9 +14,11 @@ from batching.planning.files import save_shards
 from batching.planning.fingerprint import compute_batch_fingerprint
 from batching.planning.packing import (
     PADDING_SEGMENT,
+    PackedArrays,
     PackedSequence,
     PackingMetrics,
     create_segment_attention_mask,
+    pack_arrays,
     pack_row,
     pack_sequences,
 )
@@ -33,6 +35,7 @@ __all__ = [
     "CheckpointPosition",
     "DistributedConfig",
     "EpochPlan",
+    "PackedArrays",
     "PackedSequence",
     "PackingConfig",
     "PackingMetrics",
@@ -46,6 +49,7 @@ __all__ = [
     "create_segment_attention_mask",
     "interleave_microbatches",
     "lower_bound",
+    "pack_arrays",
     "pack_lengths",
     "pack_row",
     "pack_sequences",

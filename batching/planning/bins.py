@@ -92,6 +92,39 @@ Contents: TypeAlias = "tuple[int, int, Contents] | None"
 """What a bin holds: a length, how often, and below them what was in it before; None is empty."""
 
 
+class _Rooms:
+    """A set of whole numbers that finds its least from a given one on.
+
+    Two levels of bits: a step costs no more than a glance at the square root of the capacity.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._shift = max(6, capacity.bit_length() // 2)
+        self._mask = (1 << self._shift) - 1
+        self._blocks = [0] * ((capacity >> self._shift) + 1)
+        self._in_use = 0  # bit b is set where block b holds any
+
+    def add(self, room: int) -> None:
+        block = room >> self._shift
+        self._blocks[block] |= 1 << (room & self._mask)
+        self._in_use |= 1 << block
+
+    def remove(self, room: int) -> None:
+        block = room >> self._shift
+        self._blocks[block] ^= 1 << (room & self._mask)
+        if not self._blocks[block]:
+            self._in_use ^= 1 << block
+
+    def least_from(self, room: int) -> int:
+        block = room >> self._shift
+        bits = self._blocks[block] >> (room & self._mask) << (room & self._mask)
+        if not bits:
+            above = self._in_use >> block + 1 << block + 1
+            block = (above & -above).bit_length() - 1
+            bits = self._blocks[block]
+        return (block << self._shift) + (bits & -bits).bit_length() - 1
+
+
 def best_fit_decreasing(lengths: IntArray, capacity: int) -> Bins:
     """The longest item first, each in the fullest bin with room for it.
 
@@ -100,17 +133,17 @@ def best_fit_decreasing(lengths: IntArray, capacity: int) -> Bins:
     """
     bins_by_room: defaultdict[int, list[tuple[Contents, int]]] = defaultdict(list)
     bins_by_room[capacity].append((None, len(lengths)))  # more empty bins than can be used
-    rooms = 1 << capacity  # bit r is set where there are bins with room r
+    rooms = _Rooms(capacity)
+    rooms.add(capacity)
     counts = np.bincount(lengths)
     for length in np.flatnonzero(counts)[::-1].tolist():
         left = int(counts[length])
         if 2 * length > capacity:  # two such never share a bin
             bins_by_room[capacity - length].append(((length, 1, None), left))
-            rooms |= 1 << capacity - length
+            rooms.add(capacity - length)
             continue
         while left:
-            fitting = rooms >> length
-            room = length + (fitting & -fitting).bit_length() - 1
+            room = rooms.least_from(length)
             contents, num_bins = bins_by_room[room].pop()
             # A bin that took an item is the fullest for the next one of the same length too.
             each = min(room // length, left)
@@ -119,10 +152,10 @@ def best_fit_decreasing(lengths: IntArray, capacity: int) -> Bins:
             if used < num_bins:
                 bins_by_room[room].append((contents, num_bins - used))
             elif not bins_by_room[room]:
-                rooms ^= 1 << room
+                rooms.remove(room)
             room -= each * length
             bins_by_room[room].append(((length, each, contents), used))
-            rooms |= 1 << room
+            rooms.add(room)
     filled = [group for groups in bins_by_room.values() for group in groups if group[0]]
     return _items_in_bins(lengths, filled)
 

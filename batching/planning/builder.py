@@ -16,7 +16,7 @@ from batching.core import (
     ids_and_lengths,
 )
 from batching.core.arrays import Shuffler
-from batching.planning.bins import pack_lengths
+from batching.planning.bins import PackingMode, pack_lengths
 from batching.planning.config import BatchingConfig
 from batching.planning.fingerprint import lengths_digest
 from batching.planning.plan import BatchPlan, EpochPlan, PlanMeta, Source
@@ -93,7 +93,9 @@ class BatchPlanBuilder:
         if not packing:
             return spans, np.arange(len(spans.sample) + 1)
         count = len(spans.sample)
-        # Among equal lengths the order decides who shares a row: each epoch has its own.
-        order = shuffler.order(count) if shuffler else np.arange(count)
+        # Among equal lengths the order decides who shares a row: each epoch has its own. The other
+        # modes follow the order of the samples; of them only the rows are shuffled.
+        by_length = packing.mode is PackingMode.BEST_FIT
+        order = shuffler.order(count) if shuffler and by_length else np.arange(count)
         bins = pack_lengths(spans.length[order], packing.max_length, packing.mode)
         return spans.take(order[bins.items]), bins.offsets

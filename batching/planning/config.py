@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from batching.core import BucketSpec, Forming, OverflowPolicy, PadPolicy
+from batching.core.arrays import whole
 from batching.core.buckets import DEFAULT_EDGES, DEFAULT_OVERFLOW_MAX
 from batching.planning.bins import PackingMode
 
 DEFAULT_TOKEN_BUDGET = 16_384
+LONGEST_PACKED = 2**24
+"""Tokens in a packed row at most: packing takes memory by the length of a row."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,9 @@ class PackingConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", PackingMode(self.mode))
-        if self.max_length < 1:
-            raise ValueError(f"max_length must be at least 1, not {self.max_length}")
+        object.__setattr__(self, "max_length", whole(self.max_length, "max_length"))
+        if not 1 <= self.max_length <= LONGEST_PACKED:
+            raise ValueError(f"max_length must be 1 to {LONGEST_PACKED}, not {self.max_length}")
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,10 @@ class BatchingConfig:
     packing: PackingConfig | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bucket_edges", tuple(int(edge) for edge in self.bucket_edges))
+        edges = tuple(whole(edge, "bucket_edges") for edge in self.bucket_edges)
+        object.__setattr__(self, "bucket_edges", edges)
+        for name in ("token_budget", "overflow_max", "min_length", "seed"):
+            object.__setattr__(self, name, whole(getattr(self, name), name))
         object.__setattr__(self, "on_overflow", OverflowPolicy(self.on_overflow))
         object.__setattr__(self, "pad_policy", PadPolicy(self.pad_policy))
         if self.seed < 0:

@@ -41,6 +41,12 @@ class DistributedConfig:
         False
         """
         environment = os.environ if environment is None else environment
+        for one, other in (("RANK", "WORLD_SIZE"), ("LOCAL_RANK", "LOCAL_WORLD_SIZE")):
+            if other in environment and one not in environment and environment[other] != "1":
+                # Otherwise every process would take itself for the first.
+                raise UserError(
+                    f"the environment has {other} and no {one}.\nSet both, or none of them."
+                )
         numbers: dict[str, int] = {}
         for field in fields(cls):
             text = environment.get(field.name.upper())

@@ -4,63 +4,37 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from batching.core import BatchSpec, OverflowCounts
 from batching.core.table import table_of
+from batching.planning.places import replaced, written_whole
 from batching.planning.plan import VERSION, BatchPlan, EpochPlan, PlanMeta
 from batching.planning.sharding import RemainderPolicy, ShardCounts
 from errors import UserError
-from training.files import PARTIAL, sync
-from untrusted import DEEPEST, parse_json, read_lines, read_text
+from training.files import sync
+from untrusted import DEEPEST, MOST_BYTES, parse_json, read_lines, read_text
 
 META = "meta.json"
 
 
 def save_plan(plan: BatchPlan, path: Path) -> None:
-    """Writes a plan as a directory, in the place of a plan that may be there.
-
-    It is written beside its place and then renamed: who is killed leaves the plan before it.
-    """
-    path = path.absolute()
-    if path.exists() and not _may_be_replaced(path):
-        raise UserError(f"{path} is there already and is no plan; choose another place")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for left_over in path.parent.glob(f".{path.name}.*{PARTIAL}"):
-        shutil.rmtree(left_over, ignore_errors=True)
-    prefix, suffix = f".{path.name}.", PARTIAL
-    partial = Path(tempfile.mkdtemp(dir=path.parent, prefix=prefix, suffix=suffix))
-    try:
-        for epoch in plan.epochs:
-            _write(partial / epoch_file(epoch.epoch), map(_line, epoch))
-        summaries = [epoch.summary() for epoch in plan.epochs]
-        meta = {"fingerprint": plan.fingerprint, **plan.meta.to_dict(), "epochs": summaries}
-        _write(partial / META, [json.dumps(meta, indent=2) + "\n"])
-        sync(partial)
-        before = _replaced(path)
-        if path.exists():
-            shutil.rmtree(before, ignore_errors=True)
-            os.rename(path, before)
-        os.rename(partial, path)
-        sync(path.parent)
-        shutil.rmtree(before, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    """Writes a plan as a directory, in the place of a plan that may be there."""
+    with written_whole(path.absolute(), _is_plan, "plan") as directory:
+        _fill(directory, plan)
 
 
 def load_plan(path: Path) -> BatchPlan:
     """The plan in a directory; `UserError` says what is wrong with it and what to do."""
     path = path.absolute()
-    if not path.exists() and _replaced(path).exists():
-        raise UserError(
-            f"writing plan {path} was interrupted; the one before it is whole.\n"
-            f"Take it back: mv '{_replaced(path)}' '{path}'"
-        )
+    for place in (path, path.parent):  # a plan, or the shards that it is one of
+        if not place.exists() and replaced(place).exists():
+            raise UserError(
+                f"writing {place} was interrupted; what was there before is whole.\n"
+                f"Take it back: mv '{replaced(place)}' '{place}'"
+            )
     stored = read_text(path / META, "plan")
     try:
         plan = _plan(path, parse_json(stored, deepest=DEEPEST))
@@ -78,11 +52,17 @@ def save_shards(
     path: Path,
     remainder: RemainderPolicy | str = RemainderPolicy.SPLIT,
 ) -> list[Path]:
-    """Writes the part of each rank as `rank_N/`; returns where they are."""
-    directories = [path / f"rank_{rank}" for rank in range(world_size)]
-    for rank, directory in enumerate(directories):
-        plan.shard(rank, world_size, remainder).save(directory)
-    return directories
+    """Writes the part of each rank as `rank_N/`, all or none; returns where they are.
+
+    They take the place of shards that may be there.
+    """
+    path = path.absolute()
+    names = [f"rank_{rank}" for rank in range(world_size)]
+    with written_whole(path, _are_shards, "directory of shards") as directory:
+        for rank, name in enumerate(names):
+            (directory / name).mkdir()
+            _fill(directory / name, plan.shard(rank, world_size, remainder))
+    return [path / name for name in names]
 
 
 def epoch_file(epoch: int) -> str:
@@ -90,16 +70,28 @@ def epoch_file(epoch: int) -> str:
     return f"epoch_{epoch}.jsonl"
 
 
-def _replaced(path: Path) -> Path:
-    return path.with_name(f".{path.name}.replaced")
-
-
-def _may_be_replaced(path: Path) -> bool:
-    """Only a plan, or an empty directory: never anything else that a user may have there."""
+def _is_plan(path: Path) -> bool:
+    """A plan, or an empty directory: never anything else that a user may have there."""
     if path.is_symlink() or not path.is_dir():
         return False
     names = {entry.name for entry in path.iterdir()}
     return not names or (META in names and all(n == META or n.startswith("epoch_") for n in names))
+
+
+def _are_shards(path: Path) -> bool:
+    """Plans of ranks and nothing else, or an empty directory."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    return all(one.name.startswith("rank_") and _is_plan(one) for one in path.iterdir())
+
+
+def _fill(directory: Path, plan: BatchPlan) -> None:
+    for epoch in plan.epochs:
+        _write(directory / epoch_file(epoch.epoch), map(_line, epoch))
+    summaries = [epoch.summary() for epoch in plan.epochs]
+    meta = {"fingerprint": plan.fingerprint, **plan.meta.to_dict(), "epochs": summaries}
+    _write(directory / META, [json.dumps(meta, indent=2) + "\n"])
+    sync(directory)
 
 
 def _write(path: Path, lines: Iterator[str] | list[str]) -> None:
@@ -122,7 +114,13 @@ def _line(batch: BatchSpec) -> str:
         row["starts"] = starts
     if len(batch.rows) < len(batch.sample_ids):
         row["rows"] = batch.rows
-    return json.dumps(row, separators=(",", ":")) + "\n"
+    line = json.dumps(row, separators=(",", ":")) + "\n"
+    if len(line) > MOST_BYTES:  # it could not be read again
+        raise UserError(
+            f"a batch of {len(batch.sample_ids):,} samples takes more than {MOST_BYTES / 1e6:.0f} "
+            "MB to write down.\nLower the token budget, or shorten the ids."
+        )
+    return line
 
 
 def _plan(path: Path, stored: Any) -> BatchPlan:
@@ -149,6 +147,7 @@ def _plan(path: Path, stored: Any) -> BatchPlan:
             ids,
             OverflowCounts(**summary["counts"]),
             ShardCounts(**summary["shard_counts"]),
+            is_shard=meta.shard is not None,
         )
         if epoch.summary() != summary:
             raise ValueError(f"{epoch_file(number)} does not hold what {META} says")
@@ -162,7 +161,8 @@ def _plan(path: Path, stored: Any) -> BatchPlan:
 def _batches(path: Path) -> Iterator[BatchSpec]:
     for number, line in enumerate(read_lines(path, "plan"), start=1):
         try:
-            yield _batch(parse_json(line, deepest=DEEPEST))
+            # A batch has as many values as it has samples: the bound of a line is bound enough.
+            yield _batch(parse_json(line, deepest=DEEPEST, most_values=MOST_BYTES))
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"line {number} of {path.name} is no batch: {error}") from error
 

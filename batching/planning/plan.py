@@ -82,6 +82,8 @@ class EpochPlan:
     counts: OverflowCounts = field(default_factory=OverflowCounts)
     """What is not in the batches as it is in the data."""
     shard_counts: ShardCounts = field(default_factory=ShardCounts)
+    is_shard: bool = False
+    """Whether it is the part of one rank: both counts are those of all ranks together."""
 
     def __len__(self) -> int:
         return self.table.num_batches
@@ -102,7 +104,7 @@ class EpochPlan:
     @property
     def metrics(self) -> BatchMetrics:
         """How well the batches use their tokens."""
-        return BatchMetrics.of(self.table, self.counts)
+        return BatchMetrics.of(self.table, None if self.is_shard else self.counts)
 
     @cached_property
     def digest(self) -> str:
@@ -179,7 +181,7 @@ class BatchPlan:
         epochs = []
         for epoch in self.epochs:
             table, counts = shard_table(epoch.table, shard)
-            epochs.append(replace(epoch, table=table, shard_counts=counts))
+            epochs.append(replace(epoch, table=table, shard_counts=counts, is_shard=True))
         return BatchPlan(replace(self.meta, shard=shard), tuple(epochs))
 
     def save(self, path: str | Path) -> None:

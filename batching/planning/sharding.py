@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from batching.core import BatchTable, IntArray
+from errors import UserError
 
 
 class RemainderPolicy(StrEnum):
@@ -58,6 +59,11 @@ def shard_table(table: BatchTable, shard: Shard) -> tuple[BatchTable, ShardCount
     counts = ShardCounts()
     batches = np.arange(table.num_batches)
     if missing and shard.remainder is RemainderPolicy.DROP:
+        if table.num_batches < world_size:
+            raise UserError(
+                f"{table.num_batches} batches for {world_size} ranks: dropping what is over leaves "
+                "none.\nTake fewer ranks, or even out otherwise: split or repeat."
+            )
         counts = ShardCounts(dropped=world_size - missing)
         batches = batches[: len(batches) - counts.dropped]
     elif (

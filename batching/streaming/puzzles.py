@@ -8,15 +8,19 @@ from typing import Any, Protocol
 
 from batching.streaming.telnet import ConnectionFailedError
 from command_line import printable
+from servers.puzzle_games import GAMES
 from untrusted import DEEPEST, parse_json
 
 MOST_LINES = 5_000
 """In one answer: a server that never comes to the point is left."""
 LONGEST_MOVE = 1_000
 LONGEST_SHOWN = 200
-NOT_MOVES = frozenset({"mode", "quit", "exit", "q", "menu", "m", "solve", "reset"})
+NOT_MOVES = frozenset(
+    {"mode", "quit", "exit", "q", "menu", "m", "solve", "reset", "hint", "show", *GAMES}
+)
 """Words that a server takes for something else than a move: a policy that says one of them, as a
-language model may, would end or spoil the conversation, or be shown the solution."""
+language model may, would end or spoil the conversation, begin another puzzle, or be shown the
+solution."""
 
 
 class Connection(Protocol):
@@ -88,6 +92,8 @@ class PuzzleSession:
         self._connection = connection
         self._asked = (game, difficulty, seed)
         self._step = 0
+        self._shown: dict[str, Any] = {}
+        """What the server called the puzzle when it began."""
 
     def start(self) -> GymObservation:
         """Begins the puzzle."""
@@ -99,13 +105,15 @@ class PuzzleSession:
         if shown.last("observation") is None:
             said = " ".join(opening.prose[-1:]) or "it shows no puzzle"
             raise ConnectionFailedError(f"the server refuses {game} {difficulty}: {said}")
-        return self._observed(shown)
+        observation = self._observed(shown)
+        self._shown = {name: observation.state.get(name) for name in ("game", "seed")}
+        return observation
 
     def move(self, move: str) -> MoveResult:
         """Makes a move, whatever it says: a line is sent, and what is no move is not accepted."""
         self._step += 1
         line = printable(move).strip()[:LONGEST_MOVE]
-        if not line or line.split()[0].casefold() in NOT_MOVES:
+        if not line or line.split()[0].casefold() in NOT_MOVES | {self._asked[0].casefold()}:
             observation = self._observed(self._ask("show"), message="that is no move")
             return MoveResult(line, False, observation.is_complete, observation)
         answer = self._ask(line, "show")
@@ -161,6 +169,9 @@ class PuzzleSession:
             error = answer.last("error")
             why = _said(error) if error else " ".join(answer.prose[-1:])
             raise ConnectionFailedError(f"the server shows no puzzle: {why or 'nothing was said'}")
+        if any(state.get(name) != value for name, value in self._shown.items()):
+            # A word that we do not know of began another one; this one has no end.
+            raise ConnectionFailedError("the server shows another puzzle than before")
         game, difficulty, seed = self._asked
         shown_seed = state.get("seed")
         return GymObservation(

@@ -18,6 +18,8 @@ from batching.streaming.sum_tree import FloatArray, SumTree
 
 PRIORITY_EXPONENT = 0.6
 MOST_ENTRIES = 2**24
+LAST_KEY = 2**62
+"""Keys are 64 bits; half of them are left for the samples that come later."""
 
 
 class Eviction(StrEnum):
@@ -113,7 +115,12 @@ class ReplayBuffer:
 
     def extend(self, samples: Iterable[StreamSample]) -> None:
         """Puts samples in, in their order."""
-        slots = [self._put(sample) for sample in list(samples)]
+        samples = list(samples)
+        for sample in samples:
+            if not isinstance(sample, StreamSample):
+                kind = type(sample).__name__
+                raise ValueError(f"a replay buffer holds StreamSamples, no {kind}; see its `of`")
+        slots = [self._put(sample) for sample in samples]
         self._weigh(slots)
 
     def sample(self, count: int, *, beta: float = 0.4) -> ReplayBatch:
@@ -185,6 +192,8 @@ class ReplayBuffer:
         counts: ReplayCounts,
     ) -> None:
         """Takes the place of a buffer of the same settings; raises ValueError for what is none."""
+        if counts.added > LAST_KEY // self.max_size:
+            raise ValueError(f"added is {counts.added}")
         try:
             self._bits.state = generator_state  # type: ignore[assignment]
         except (KeyError, TypeError, OverflowError) as error:

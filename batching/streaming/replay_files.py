@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from batching.streaming.replay import ReplayBuffer, ReplayCounts
-from batching.streaming.samples import StreamSample
+from batching.streaming.samples import MOST_VALUES, StreamSample, check_readable
 from errors import UserError
 from training.files import PARTIAL, write_atomically
 from untrusted import DEEPEST, parse_json, read_lines
@@ -24,9 +28,46 @@ END = b'], "sha256": "'
 
 def save_buffer(buffer: ReplayBuffer, path: Path) -> None:
     """Writes a buffer whole or not at all: a process killed meanwhile leaves the file of before."""
-    for left_over in path.parent.glob(f".{path.name}.*{PARTIAL}"):
-        left_over.unlink(missing_ok=True)
+    with buffer_lock(path):
+        write_buffer(buffer, path)
+
+
+def write_buffer(buffer: ReplayBuffer, path: Path) -> None:
+    """The same for who has the buffer's lock: whoever else wrote to it must be dead."""
+    left_over = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
+    for other in path.parent.iterdir():
+        if left_over.fullmatch(other.name):
+            other.unlink(missing_ok=True)
     write_atomically(path, lambda file: _write(buffer, file))
+
+
+@contextlib.contextmanager
+def buffer_lock(path: Path) -> Iterator[None]:
+    """Keeps a buffer's file for this writer; `UserError` where another has it."""
+    lock = path.parent / f".{path.name}.lock"
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who had it before may have removed it since it was opened: then it locks nobody out.
+            if _is_at(handle, lock):
+                break
+        except OSError as error:
+            os.close(handle)
+            raise UserError(f"another process is writing to {path}; wait until it ends") from error
+        os.close(handle)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _write(buffer: ReplayBuffer, file: BinaryIO) -> None:
@@ -48,7 +89,9 @@ def _write(buffer: ReplayBuffer, file: BinaryIO) -> None:
     write(_json(head)[:-1] + BEGINNING)
     for slot, (number, sample) in enumerate(buffer.numbered(), 1):
         entry = {"number": number, **sample.to_dict()}
-        write(_json(entry) + (b",\n" if slot < len(buffer) else b"\n"))
+        line = _json(entry) + (b",\n" if slot < len(buffer) else b"\n")
+        check_readable(line, sample)
+        write(line)
     file.write(END + digest.hexdigest().encode() + b'"}\n')
 
 
@@ -98,7 +141,7 @@ def _entries(lines: Iterator[bytes], digest: Any) -> Iterator[tuple[int, StreamS
             return
         digest.update(line)
         # How deep it goes is checked with `meta`: the tokens are too many to walk over.
-        entry = parse_json(line.rstrip(b",\n"))
+        entry = parse_json(line.rstrip(b",\n"), most_values=MOST_VALUES)
         if not isinstance(entry, dict):
             raise ValueError("an entry is no object")
         number = _whole(entry, "number")

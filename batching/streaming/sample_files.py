@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from batching.streaming.samples import StreamSample
+from batching.streaming.samples import MOST_VALUES, StreamSample, check_readable
 from errors import UserError
 from training.files import write_atomically
 from untrusted import parse_json, read_lines
@@ -23,7 +23,8 @@ def sample_line(sample: StreamSample) -> bytes:
     row = sample.to_dict()
     meta = row.pop("meta")
     texts = {name: meta.pop(own) for name, own in NAMES.items() if own in meta}
-    return json.dumps({**texts, **row, "meta": meta}).encode() + b"\n"
+    line = json.dumps({**texts, **row, "meta": meta}).encode() + b"\n"
+    return check_readable(line, sample)
 
 
 def save_samples(path: str | Path, samples: Iterable[StreamSample]) -> int:
@@ -76,7 +77,7 @@ def read_samples(path: str | Path) -> Iterator[StreamSample]:
     """What `save_samples` or a `SampleWriter` wrote; `UserError` names a line that is damaged."""
     for number, line in enumerate(read_lines(path, WHAT), 1):
         try:
-            yield _sample(parse_json(line))
+            yield _sample(parse_json(line, most_values=MOST_VALUES))
         except (ValueError, TypeError) as error:
             raise UserError(
                 f"{path}, line {number} is no sample: {error}; delete the line to read the others"

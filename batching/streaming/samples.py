@@ -9,11 +9,14 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from batching.core.samples import Sample
-from untrusted import DEEPEST
+from errors import UserError
+from untrusted import DEEPEST, MOST_BYTES
 
 LARGEST = 1e15
 """Rewards and priorities beyond it are mistakes, and their sums would lose the others."""
 LARGEST_TOKEN = 2**31 - 1
+MOST_VALUES = 16_000_000
+"""In the line of a sample: a sample of millions of tokens can be read, in half a gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,9 @@ class StreamSample(Sample):
     (1, 0)
     """
 
+    # Equal samples have equal hashes without it too, and it could not be hashed.
+    meta: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """A copy of what was given: only what JSON has."""
     source: str = "offline"
     episode_id: str = ""
     step_index: int = 0
@@ -56,6 +62,7 @@ class StreamSample(Sample):
         check_priority(self.priority)
         if not _is_json(dict(self.meta)):
             raise ValueError("meta may hold only what JSON has: texts, numbers, lists, objects")
+        object.__setattr__(self, "meta", _copied(dict(self.meta)))
 
     @classmethod
     def of(cls, sample: Sample, **more: Any) -> StreamSample:
@@ -101,7 +108,10 @@ class StreamSample(Sample):
         for name in TOKENS:
             if values.get(name) is not None and not _are_tokens(values[name]):
                 raise ValueError(f"{name} must hold whole numbers from 0 to {LARGEST_TOKEN}")
-        return cls(**values)
+        try:
+            return cls(**values)
+        except OverflowError as error:
+            raise ValueError("a number is out of range") from error
 
 
 _NONE = type(None)
@@ -141,6 +151,24 @@ def _is_json(value: Any, levels: int = DEEPEST) -> bool:
     if kind is list:
         return levels > 0 and all(_is_json(item, levels - 1) for item in value)
     return kind in (str, int, bool, _NONE) or (kind is float and math.isfinite(value))
+
+
+def _copied(value: Any) -> Any:
+    """Lists and objects of their own, so that whoever changes the first does not change these."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return list(map(_copied, value)) if isinstance(value, list) else value
+
+
+def check_readable(line: bytes, sample: StreamSample) -> bytes:
+    """The line of a file that holds a sample; `UserError` where it could not be read again."""
+    values = sum(line.count(mark) for mark in (b",", b"[", b"{"))  # as `parse_json` counts them
+    if len(line) > MOST_BYTES or values > MOST_VALUES:
+        raise UserError(
+            f"sample {sample.sample_id!r} of {len(sample):,} tokens is too large for a file"
+            "\nSplit it, or leave it out."
+        )
+    return line
 
 
 def check_priority(priority: float) -> float:

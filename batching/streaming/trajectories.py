@@ -162,6 +162,8 @@ class MutationEnvStream(_Trajectories):
     def __iter__(self) -> Iterator[StreamSample]:
         for _ in range(self.episodes):
             observation, _ = self.env.reset()
+            # Whoever stopped asking for samples left an episode that did not end.
+            self._episodes.clear()
             ended = False
             while not ended:
                 action = self.choose(observation, self.env.action_masks())

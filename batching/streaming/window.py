@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from batching.core import BatchMetrics, BatchSpec, BatchTable, OverflowCounts
+import numpy as np
+
+from batching.core import BatchMetrics, BatchSpec, BatchTable, OverflowCounts, OverflowPolicy
+from batching.core.overflow import fit_lengths
 from batching.planning import BatchingConfig, BatchPlanBuilder, EpochPlan
 from batching.planning.fingerprint import settings_digest
 from batching.streaming.samples import StreamSample
@@ -62,7 +66,7 @@ class WindowPlan:
 
     @property
     def samples_by_id(self) -> dict[str, StreamSample]:
-        """The samples by the ids that the batches have."""
+        """The samples by the ids that the batches have; of equal ids the second is `id#2`."""
         return dict(zip(self.plan.ids, self.samples, strict=True))
 
     @cached_property
@@ -95,6 +99,8 @@ class RollingBatchPlanWindow:
         self.config = config or WindowConfig()
         self.metrics = BatchMetrics()
         """Of all windows so far."""
+        self._longest = self.config.batching.longest_row
+        self._policy = self.config.batching.on_overflow
         self._next = first_window
         self._waiting: list[StreamSample] = []
 
@@ -109,7 +115,13 @@ class RollingBatchPlanWindow:
         return len(self._waiting)
 
     def add(self, sample: StreamSample) -> WindowPlan | None:
-        """Takes a sample; where it fills the window, gives the plan of the window."""
+        """Takes a sample; where it fills the window, gives the plan of the window.
+
+        One that no plan can hold is refused here: in the window it would refuse all others.
+        """
+        if len(sample) > self._longest and self._policy is OverflowPolicy.ERROR:
+            name = _name(sample, self._next, self.waiting)
+            fit_lengths(np.array([len(sample)]), [name], limit=self._longest)
         self._waiting.append(sample)
         return self.flush() if len(self._waiting) >= self.config.window_size else None
 
@@ -144,10 +156,31 @@ class RollingBatchPlanWindow:
             yield plan
 
     def _planned(self, index: int, samples: tuple[StreamSample, ...]) -> EpochPlan:
-        ids = [s.sample_id or f"{index}/{place}" for place, s in enumerate(samples)]
-        # A sample may come twice, say from a replay buffer; in a plan each has a name of its own.
-        names = ids if len(set(ids)) == len(ids) else list(map(str, range(len(ids))))
+        ids = _unique([_name(sample, index, place) for place, sample in enumerate(samples)])
         config = replace(self.config.batching, seed=self.config.batching.seed + index)
         lengths = [len(sample) for sample in samples]
-        plan = BatchPlanBuilder((names, lengths), config).build(num_epochs=1)
-        return replace(plan.epochs[0], epoch=index, ids=ids)
+        plan = BatchPlanBuilder((ids, lengths), config).build(num_epochs=1)
+        return replace(plan.epochs[0], epoch=index)
+
+
+def _name(sample: StreamSample, window: int, place: int) -> str:
+    return sample.sample_id or f"{window}/{place}"
+
+
+def _unique(names: list[str]) -> list[str]:
+    """The names, numbered where they come again, as samples of a replay buffer do.
+
+    >>> _unique(["a", "b", "a", "a#2", "a"])
+    ['a', 'b', 'a#3', 'a#2', 'a#4']
+    """
+    taken, numbers = set(names), Counter[str]()
+    unique = []
+    for name in names:
+        numbers[name] += 1
+        own = name
+        if numbers[name] > 1:
+            while (own := f"{name}#{numbers[name]}") in taken:
+                numbers[name] += 1
+            taken.add(own)
+        unique.append(own)
+    return unique
