@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,8 @@ from errors import UserError
 if TYPE_CHECKING:
     from batching.streaming import PipelineStream, ReplayBuffer, StreamSample
     from batching.streaming.trajectories import TransitionLogStream
-    from operators import Operator
 
-TRANSITIONS, CONFIG = "transitions.jsonl", "config.json"
+TRANSITIONS = "transitions.jsonl"
 
 
 def add_commands(commands: Commands) -> None:
@@ -97,13 +96,14 @@ def _write(args: argparse.Namespace, buffer: ReplayBuffer | None) -> None:
 def _streams(args: argparse.Namespace) -> tuple[TransitionLogStream, PipelineStream]:
     """The run's log, and what of it was asked for."""
     from batching.generation import load_tokenizer
+    from batching.generation.dataset import run_operators
     from batching.streaming import PipelineStream, SampleFilter, by_reward, by_success
     from batching.streaming.trajectories import TransitionLogStream
 
     if not (args.directory / TRANSITIONS).is_file():
         raise UserError(f"{args.directory} holds no run (no {TRANSITIONS}); check the path")
     tokenizer = load_tokenizer(args.tokenizer)
-    log = TransitionLogStream(args.directory, _operators(args.directory), tokenizer)
+    log = TransitionLogStream(args.directory, run_operators(args.directory), tokenizer)
     # Named by what they refuse: that is how it is counted and told.
     filters = []
     if args.improved:
@@ -112,14 +112,3 @@ def _streams(args: argparse.Namespace) -> tuple[TransitionLogStream, PipelineStr
         lower = f"below a reward of {args.least_reward:g}"
         filters.append(SampleFilter(lower, by_reward(least=args.least_reward)))
     return log, PipelineStream(log, *filters)
-
-
-def _operators(directory: Path) -> Sequence[Operator]:
-    """Those that the run was trained with; the shipped ones where it does not say."""
-    from evaluation.trained_policy import load_run
-    from operators import load_operators
-    from training.run_directory import RunDirectory
-
-    if not (directory / CONFIG).is_file():
-        return load_operators()
-    return load_run(RunDirectory(directory))[1]
