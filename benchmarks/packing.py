@@ -106,20 +106,23 @@ def our_packing(lengths: IntArray) -> dict[str, Pack]:
     return {"ours": pack, "ours, with position and segment ids": pack_with_ids}
 
 
-def tokens_of(lengths: IntArray) -> npt.NDArray[np.int32]:
+def tokens_of(lengths: IntArray, kind: type[np.integer] = np.int32) -> npt.NDArray[np.integer]:
     """Tokens for sequences of these lengths, one sequence after the other."""
-    return np.arange(lengths.sum(), dtype=np.int32) % 50_000
+    return (np.arange(lengths.sum(), dtype=np.int32) % 50_000).astype(kind)
 
 
-def trl_packing(lengths: IntArray) -> Pack:
-    """TRL's best-fit decreasing on a dataset of token arrays of these lengths, made beforehand."""
+def trl_packing(lengths: IntArray, kind: type[np.integer] = np.int32) -> Pack:
+    """TRL's best-fit decreasing on a dataset of token arrays of these lengths, made beforehand.
+
+    It never assigns without packing; with tokens of one byte, packing is the least of its work.
+    """
     import pyarrow
     from datasets import Dataset, disable_progress_bars
     from trl import pack_dataset
 
     disable_progress_bars()
     offsets = offsets_of(lengths)
-    tokens = pyarrow.array(tokens_of(lengths))
+    tokens = pyarrow.array(tokens_of(lengths, kind))
     column = pyarrow.ListArray.from_arrays(pyarrow.array(offsets.astype(np.int32)), tokens)
     dataset = Dataset(pyarrow.table({"input_ids": column}))
     whole: dict[str, Any] = {"batch_size": len(lengths)}
@@ -151,14 +154,16 @@ class Work:
 
 ASSIGNMENT = "assignment alone"
 WHOLE = "whole work, from token arrays to packed arrays"
+TRL = ("trl", "datasets", "pyarrow")
 WORKS = {
     ASSIGNMENT: Work(
         our_assignment,
-        {"axolotl, first fit": (("axolotl", "numba", "accelerate"), axolotl_packing)},
+        {
+            "axolotl, first fit": (("axolotl", "numba", "accelerate"), axolotl_packing),
+            "TRL, with tokens of one byte": (TRL, partial(trl_packing, kind=np.int8)),
+        },
     ),
-    WHOLE: Work(
-        our_packing, {"TRL, best fit decreasing": (("trl", "datasets", "pyarrow"), trl_packing)}
-    ),
+    WHOLE: Work(our_packing, {"TRL, best fit decreasing": (TRL, trl_packing)}),
 }
 
 
