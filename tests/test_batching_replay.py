@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batching.core import Sample
+from batching.core.locks import only_writer
 from batching.streaming import Eviction, ReplayBuffer, StreamSample
-from batching.streaming.replay_files import buffer_lock
 from batching.streaming.sample_files import read_samples, save_samples
 from batching.streaming.sum_tree import FAN_OUT, SumTree
 from benchmarks import replay as benchmark
@@ -432,7 +432,7 @@ def test_a_buffer_has_one_writer_at_a_time(saved: Path) -> None:
     code = (
         "import sys; from batching.streaming import ReplayBuffer\nReplayBuffer(1).save(sys.argv[1])"
     )
-    with buffer_lock(saved):
+    with only_writer(saved):
         other = subprocess.run(
             [sys.executable, "-c", code, str(saved)], capture_output=True, text=True
         )

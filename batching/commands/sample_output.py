@@ -62,7 +62,7 @@ def open_buffer(args: argparse.Namespace) -> Iterator[ReplayBuffer | None]:
 
     Nobody else writes to its file meanwhile: of two writers, one would lose its samples.
     """
-    from batching.streaming.replay_files import buffer_lock
+    from batching.core.locks import only_writer
 
     path: Path | None = args.buffer
     if path is None:
@@ -72,7 +72,7 @@ def open_buffer(args: argparse.Namespace) -> Iterator[ReplayBuffer | None]:
         return
     if not path.parent.is_dir():
         raise UserError(f"there is no directory {path.parent}")
-    with buffer_lock(path):
+    with only_writer(path):
         yield _buffer(path, args)
 
 

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any
 
 from batching.core import BatchSpec, Sample
+from batching.core.locks import take
 from batching.generation.batches import CollatedBatch, collate
-from batching.generation.locks import take
 from batching.planning import BatchPlan
 from command_line import counted
 from errors import UserError

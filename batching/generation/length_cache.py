@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from batching.core.arrays import IntArray
-from batching.generation.locks import take
+from batching.core.locks import take
 from errors import UserError
 from training.files import PARTIAL, sync
 from untrusted import open_file, parse_json

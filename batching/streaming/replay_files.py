@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
-import os
-import re
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from batching.core.locks import left_over, only_writer
 from batching.streaming.replay import ReplayBuffer, ReplayCounts
 from batching.streaming.samples import MOST_VALUES, StreamSample, check_readable
 from errors import UserError
-from training.files import PARTIAL, write_atomically
+from training.files import write_atomically
 from untrusted import DEEPEST, parse_json, read_lines
 
 VERSION = 1
@@ -28,46 +25,15 @@ END = b'], "sha256": "'
 
 def save_buffer(buffer: ReplayBuffer, path: Path) -> None:
     """Writes a buffer whole or not at all: a process killed meanwhile leaves the file of before."""
-    with buffer_lock(path):
+    with only_writer(path):
         write_buffer(buffer, path)
 
 
 def write_buffer(buffer: ReplayBuffer, path: Path) -> None:
     """The same for who has the buffer's lock: whoever else wrote to it must be dead."""
-    left_over = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}{re.escape(PARTIAL)}")
-    for other in path.parent.iterdir():
-        if left_over.fullmatch(other.name):
-            other.unlink(missing_ok=True)
+    for unfinished in left_over(path):
+        unfinished.unlink(missing_ok=True)
     write_atomically(path, lambda file: _write(buffer, file))
-
-
-@contextlib.contextmanager
-def buffer_lock(path: Path) -> Iterator[None]:
-    """Keeps a buffer's file for this writer; `UserError` where another has it."""
-    lock = path.parent / f".{path.name}.lock"
-    while True:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Who had it before may have removed it since it was opened: then it locks nobody out.
-            if _is_at(handle, lock):
-                break
-        except OSError as error:
-            os.close(handle)
-            raise UserError(f"another process is writing to {path}; wait until it ends") from error
-        os.close(handle)
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-        os.close(handle)
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _write(buffer: ReplayBuffer, file: BinaryIO) -> None:
