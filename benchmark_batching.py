@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from command_line import OneLineParser, exit_code, leave
-from errors import UserError
-from training.flags import AUTO
+from query_mutator.base.errors import UserError
+from query_mutator.base.flags import AUTO
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 
 def batch_size(text: str) -> int | None:
@@ -93,7 +93,7 @@ def benchmark(argv: Sequence[str] | None = None) -> int:
     if args.output:
         args.output.mkdir(parents=True, exist_ok=True)
 
-    from benchmarks.report import recommendation, table, write_files
+    from query_mutator.bench.report import recommendation, table, write_files
 
     results = []
     with _arena(args) as arena:
@@ -114,9 +114,9 @@ def _plan(
     args: argparse.Namespace, arena: Any
 ) -> Iterator[tuple[str, int | None, Callable[[], list[Any]]]]:
     """What to measure, in order: a name, a batch size, and what measures it."""
-    from benchmarks.measure import measure, measure_settled
-    from benchmarks.strategies import OURS, STRATEGIES, WITHOUT_GROUPING, Workload
-    from model_client.roles import Roles
+    from query_mutator.bench.measure import measure, measure_settled
+    from query_mutator.bench.strategies import OURS, STRATEGIES, WITHOUT_GROUPING, Workload
+    from query_mutator.models.roles import Roles
 
     designs = dict(STRATEGIES)
     if args.max_loaded == 1:
@@ -140,19 +140,19 @@ def _plan(
         for batch in args.batch_size if name != "sequential" else [1]:
             yield name, batch, partial(design, name, work(batch))
     if args.peers:
-        from benchmarks.peers import LOOP, PEERS, measure_peer
+        from query_mutator.bench.peers import LOOP, PEERS, measure_peer
 
         for name, peer in PEERS.items():
             for batch in args.batch_size if name != LOOP else [1]:
                 yield name, batch, partial(measure_peer, name, peer, work(batch), arena)
     for batch in args.batch_size if args.training else []:
-        from benchmarks.training_run import TRAINING, UNGROUPED_TRAINING, training_run
+        from query_mutator.bench.training_run import TRAINING, UNGROUPED_TRAINING, training_run
 
         for name in [TRAINING, UNGROUPED_TRAINING] if args.max_loaded == 1 else [TRAINING]:
             run = partial(training_run, name, args.training, work(batch), arena, seed=args.seed)
             yield name, batch, run
     if args.overhead:
-        from benchmarks.overhead import overhead
+        from query_mutator.bench.overhead import overhead
 
         yield "overhead", 8, partial(overhead, work(8), seed=args.seed)
 
@@ -160,15 +160,17 @@ def _plan(
 @contextlib.contextmanager
 def _arena(args: argparse.Namespace) -> Iterator[Any]:
     """The user's servers, or simulated ones whose slots are known, with their models loaded."""
-    from benchmarks.measure import Arena
-    from model_client.connect import connect
-    from servers.simulated import DEFAULT_MODELS, start_simulated
+    from query_mutator.bench.measure import Arena
+    from query_mutator.models.connect import connect
+    from query_mutator.servers.simulated import DEFAULT_MODELS, start_simulated
 
     with contextlib.ExitStack() as stack:
         flags = [f"--slots={args.slots}", f"--mean-latency={args.mean_latency}"]
         flags += [f"--sigma={args.sigma}", f"--seed={args.seed}", f"--load-time={args.load_time}"]
         flags += [f"--max-loaded={args.max_loaded}", f"--dialects={args.dialect}"]
-        flags += ["--questions=data/questions.jsonl"]
+        from query_mutator.data.loading import DEFAULT_FILE
+
+        flags += [f"--questions={DEFAULT_FILE}"]
         flags += ["--slots-per-model"] if args.slots_per_model else []
         children = [
             stack.enter_context(start_simulated(*flags))

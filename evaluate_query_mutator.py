@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from command_line import OneLineParser, exit_code, leave
-from evaluation.defaults import MARGIN, TRAINING_QUESTIONS
-from training.flags import at_least, fraction
+from query_mutator.base.flags import at_least, fraction
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -71,8 +71,8 @@ def evaluate(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
     args = build_parser().parse_args(argv)
     # Heavy imports come late: --help and a wrong flag answer at once.
-    from evaluation.command import evaluate_command
-    from experiments.report import refresh_report
+    from query_mutator.evaluation.command import evaluate_command
+    from query_mutator.reports.html import refresh_report
 
     evaluate_command(
         args.run,

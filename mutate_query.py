@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from command_line import OneLineParser, exit_code, leave
-from training.flags import fraction
+from query_mutator.base.flags import fraction
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -41,7 +41,7 @@ def mutate(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
     args = build_parser().parse_args(argv)
     # Heavy imports come late: --help and a wrong flag answer at once.
-    from evaluation.rewriting import rewrite_command
+    from query_mutator.evaluation.rewriting import rewrite_command
 
     return rewrite_command(
         args.run,

@@ -9,77 +9,33 @@ from __future__ import annotations
 
 import atexit
 import functools
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+from query_mutator.base.errors import UserError
+from query_mutator.environment.asking import (
+    DEFAULT_REFUSAL,
+    Mutation,
+    TargetAnswer,
+    answer_flow,
+    mutation_flow,
+)
+from query_mutator.models.encoders import PACKAGED_MODEL, Vectors, load_encoder
+from query_mutator.models.flows import Encode, Flow, FlowRunner, encode_handler
+from query_mutator.models.session import Models, open_models
+from query_mutator.operators import Operator, load_operators, select_operators
 
-from english import correct_spelling
-from errors import UserError
-from model_client.calls import Outcome
-from model_client.encoders import PACKAGED_MODEL, Vectors, load_encoder
-from model_client.flows import Encode, Flow, FlowRunner, encode_handler
-from model_client.roles import Roles
-from model_client.session import Models, open_models
-from operators import Operator, load_operators, select_operators
-
-DEFAULT_REFUSAL = "I'm sorry, but I can't help with that."
-"""What stands in for the answer of a target call that failed."""
-
-MIN_FIDELITY = 0.6
-"""Below this cosine a rewrite that should keep the meaning is not used."""
-
-
-@dataclass(frozen=True)
-class CallCost:
-    """What a call took."""
-
-    latency_s: float = 0.0
-    """Time that was waited for it: 0 where it was remembered."""
-    served_s: float = 0.0
-    """Time that it took the server, also where that was long ago."""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached: bool = False
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> CallCost:
-        reply = outcome.reply
-        return cls(
-            outcome.latency_s,
-            reply.served_s,
-            reply.prompt_tokens,
-            reply.completion_tokens,
-            outcome.cached,
-        )
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """A rewritten query. Where the call failed, or the rewrite was refused, it is the original."""
-
-    question: str
-    """The question as rewritten, without the text of a template."""
-    text: str
-    """What to send to the target model."""
-    operator: str
-    failed: bool = False
-    reason: str = ""
-    """Why the call failed, or why the model's rewrite was refused."""
-    cost: CallCost = CallCost()
-
-
-@dataclass(frozen=True)
-class TargetAnswer:
-    """The target model's answer. Where the call failed, it is the default refusal."""
-
-    text: str
-    failed: bool = False
-    reason: str = ""
-    cut: bool = False
-    """True where the token limit ended the answer."""
-    cost: CallCost = CallCost()
+__all__ = [
+    "DEFAULT_REFUSAL",
+    "Mutation",
+    "TargetAnswer",
+    "batch_encode_queries",
+    "batch_mutate_queries",
+    "batch_query_target_model",
+    "encode_query",
+    "mutate_query",
+    "query_target_model",
+]
 
 
 def batch_encode_queries(queries: Sequence[str], *, models: Models | None = None) -> Vectors:
@@ -130,37 +86,6 @@ def batch_query_target_model(
 def query_target_model(prompt: str, *, models: Models | None = None) -> TargetAnswer:
     """The target model's answer to one prompt."""
     return batch_query_target_model([prompt], models=models, max_workers=1)[0]
-
-
-def mutation_flow(
-    query: str, operator: Operator, roles: Roles, *, seed: int | None = None
-) -> Generator[Any, Any, Mutation]:
-    """The flow of one rewrite: ask the mutator, read its words, check that it kept the meaning."""
-    if not operator.needs_model:
-        edited = operator.edit(query)
-        return Mutation(edited, operator.wrap(edited), operator.name)
-    outcome: Outcome = yield roles.mutation_call(operator.messages(query), seed=seed)
-    cost = CallCost.of(outcome)
-    if outcome.failure is not None:
-        return Mutation(query, query, operator.name, True, outcome.failure.reason, cost)
-    rewrite, refused = operator.read_rewrite(query, outcome.text)
-    if not refused and operator.preserves_meaning and rewrite != query:
-        vectors: Vectors = yield Encode((query, correct_spelling(query), rewrite))
-        fidelity = float(np.max(vectors[:2] @ vectors[2]))
-        if fidelity < MIN_FIDELITY:
-            rewrite, refused = query, f"fidelity {fidelity:.2f} is below {MIN_FIDELITY}"
-    return Mutation(rewrite, rewrite, operator.name, False, refused, cost)
-
-
-def answer_flow(
-    prompt: str, roles: Roles, *, seed: int | None = None
-) -> Generator[Any, Any, TargetAnswer]:
-    """The flow of one question to the target model."""
-    outcome: Outcome = yield roles.answer_call(prompt, seed=seed)
-    cost = CallCost.of(outcome)
-    if outcome.failure is not None:
-        return TargetAnswer(DEFAULT_REFUSAL, True, outcome.failure.reason, False, cost)
-    return TargetAnswer(outcome.text.strip(), False, "", outcome.reply.cut, cost)
 
 
 def _run(flows: Sequence[Flow], models: Models, max_workers: int | None) -> list[Any]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from command_line import exit_code, leave
-from training.settings import build_parser, parse_settings
+from query_mutator.base.terminal import exit_code, leave
+from query_mutator.runs.settings import build_parser, parse_settings
 
 
 def train(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
     settings = parse_settings(build_parser("train_query_mutator.py", __doc__), argv)
     # Heavy imports come late: --help and a wrong flag answer at once.
-    from evaluation.command import evaluate_finished
-    from experiments.report import report_finished
-    from experiments.show import show_run
-    from training.command import Finished, run_training
+    from query_mutator.evaluation.command import evaluate_finished
+    from query_mutator.reports.html import report_finished
+    from query_mutator.reports.show import show_run
+    from query_mutator.training.command import Finished, run_training
 
     def show_and_evaluate(finished: Finished) -> None:
         show_run(finished.run.path)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from batching.commands import analysis, generate, gym, lengths, plans, trajectories
-from command_line import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 GROUPS = (lengths, analysis, plans, generate, gym, trajectories)
 ORDER = "in this order: lengths build, suggest, plan build, generate (docs/token_batching.md)"

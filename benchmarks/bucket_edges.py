@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from batching.analyze import BucketEfficiency, Goal, suggest_edges
-from command_line import OneLineParser, exit_code, leave
-from training.flags import at_least
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 MEDIAN, SPREAD = 219, 0.925
 """Of the lognormal lengths: their mean is about 336."""

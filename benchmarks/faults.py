@@ -22,16 +22,16 @@ import torch
 from benchmarks.learning.__main__ import simulated_tasks
 from benchmarks.learning.learners import TaskEnv, greedy_value, learning, steps_per_update
 from benchmarks.learning.tasks import Task
-from command_line import OneLineParser, exit_code, leave
-from environment.steps import ActionMask, EnvStep, Observation
-from evaluation.statistics import paired_differences
-from model_client.calls import Call, Outcome
-from model_client.client import ModelClient
-from model_client.connect import connect
-from servers.simulated import Fault, SimulatedServer
-from servers.simulated.faults import KINDS
-from training.flags import at_least
-from training.settings import Settings
+from ppo.steps import ActionMask, EnvStep, Observation
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.evaluation.statistics import paired_differences
+from query_mutator.models.calls import Call, Outcome
+from query_mutator.models.client import ModelClient
+from query_mutator.models.connect import connect
+from query_mutator.runs.settings import Settings
+from query_mutator.servers.simulated import Fault, SimulatedServer
+from query_mutator.servers.simulated.faults import KINDS
 
 FAILING = tuple(sorted(KINDS - {"hostile_text"}))
 """Hostile text is an answer all the same."""

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from batching.generation.length_cache import LengthCache
-from command_line import OneLineParser, exit_code, leave
-from training.flags import at_least
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 
 def build_parser() -> argparse.ArgumentParser:

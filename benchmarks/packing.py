@@ -35,10 +35,10 @@ from batching.planning import (
     pack_arrays,
 )
 from batching.planning.bins import lower_bound, pack_lengths
-from command_line import OneLineParser, counted, exit_code, leave
-from errors import UserError
-from training.flags import at_least
-from untrusted import parse_json, read_text
+from query_mutator.base.errors import UserError
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import OneLineParser, counted, exit_code, leave
+from query_mutator.base.untrusted import parse_json, read_text
 
 CAPACITY = 2048
 MEDIAN, MEAN = 219, 336

@@ -10,7 +10,7 @@ from statistics import median
 
 import numpy as np
 
-from command_line import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 TAG = "Training/loss"
 PLANTED = -123.456
@@ -29,7 +29,7 @@ def write_scalars(directory: Path, count: int, *, planted_at: int) -> None:
 
 def ours(directory: Path) -> tuple[int, float]:
     """The step and the value of the minimum."""
-    from experiments.events import read_curves
+    from query_mutator.reports.events import read_curves
 
     curve = read_curves(directory)[TAG]
     lowest = int(curve.values.argmin())
@@ -66,7 +66,7 @@ def run(argv: Sequence[str] | None = None) -> int:
             (timed(ours, directory), timed(tensorboards, directory)) for _ in range(args.repeats)
         ]
     print(f"{args.scalars:,} scalars in one tag, planted minimum {PLANTED} at step {planted_at}")
-    for name, index in (("experiments.events", 0), ("EventAccumulator", 1)):
+    for name, index in (("query_mutator.reports.events", 0), ("EventAccumulator", 1)):
         seconds, steps, values = zip(*[pair[index] for pair in pairs], strict=True)
         found = f"minimum {values[0]:.3f} at step {steps[0]}"
         print(f"{name:<20}{median(seconds):8.2f} s (median of {len(pairs)}), {found}")

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from batching.streaming import Eviction, ReplayBuffer, StreamSample
-from command_line import OneLineParser, exit_code, leave
-from training.flags import at_least
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 BARS_MS = {"sample": 0.3, "update": 0.5}
 WARM_UP = 50

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from command_line import OneLineParser, exit_code, leave
-from errors import UserError
-from servers.simulated import SimulatedChild, start_simulated
-from training.flags import whole_number
+from query_mutator.base.errors import UserError
+from query_mutator.base.flags import whole_number
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.servers.simulated import SimulatedChild, start_simulated
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTLED_STEPS = 10_000

@@ -10,13 +10,13 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from command_line import OneLineParser, exit_code
 from ppo.algorithm import PPO, PPOSettings
 from ppo.collector import collect_rollout
 from ppo.gym_group import GymGroup
 from ppo.policy import ActorCritic
 from ppo.storage import RolloutStorage
-from training.flags import at_least
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import OneLineParser, exit_code
 
 SETTINGS = PPOSettings(
     lr=1e-3, gamma=0.99, gae_lambda=0.95, ppo_epoch=10, num_mini_batch=4, entropy_coef=0.0

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from environment.steps import EnvGroup, EnvStep, Observation
 from ppo.policy import ActorCritic, sample_action
+from ppo.steps import EnvGroup, EnvStep, Observation
 from ppo.storage import RolloutStorage
 
 

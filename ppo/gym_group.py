@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from environment.steps import ActionMask, EnvStep, Observation
+from ppo.steps import ActionMask, EnvStep, Observation
 
 
 class GymGroup:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from environment.steps import ActionMask, EnvStep, Observation
+from ppo.steps import ActionMask, EnvStep, Observation
 
 
 @dataclass(frozen=True)

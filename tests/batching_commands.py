@@ -22,7 +22,7 @@ NUM_TEXTS, NUM_TOKENS = 280, 97_984
 SIGNALLED = """
 import os, signal, sys
 from batching.__main__ import main
-from command_line import leave
+from query_mutator.base.terminal import leave
 event, nth, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGXFSZ, signal.default_int_handler)

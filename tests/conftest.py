@@ -12,19 +12,20 @@ import hypothesis
 import pytest
 import torch
 
-from data import Question, load_questions, split_questions
-from model_client.client import ModelClient
-from model_client.connect import connect
-from model_client.encoders import Encoder, load_encoder
-from model_client.roles import Roles
-from model_client.session import Models
-from objectives import Weights, load_objective
-from operators import Operator, load_operators
-from rl_query_mutator_env import QueryMutationEnv
-from servers.simulated import SimulatedServer, answer_from_questions
-from training.checkpoints import Checkpoint
-from training.run_directory import RunDirectory
-from training.trainer_state import POLICY
+from query_mutator.data import Question, load_questions, split_questions
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.models.client import ModelClient
+from query_mutator.models.connect import connect
+from query_mutator.models.encoders import Encoder, load_encoder
+from query_mutator.models.roles import Roles
+from query_mutator.models.session import Models
+from query_mutator.objectives import Weights, load_objective
+from query_mutator.operators import Operator, load_operators
+from query_mutator.runs.checkpoints import Checkpoint
+from query_mutator.runs.directory import RunDirectory
+from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
+from query_mutator.training.trainer_state import POLICY
 
 SIMULATED_MODELS: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:3b"]
@@ -78,7 +79,7 @@ def operators() -> list[Operator]:
 @pytest.fixture
 def server() -> Iterator[SimulatedServer]:
     """Eight slots, no latency, and answers whose quality depends on how one asks."""
-    with SimulatedServer(slots=8, answer=answer_from_questions("data/questions.jsonl")) as running:
+    with SimulatedServer(slots=8, answer=answer_from_questions(DEFAULT_FILE)) as running:
         yield running
 
 
@@ -88,7 +89,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     from tests.test_training import train
 
     path = tmp_path_factory.mktemp("trained") / "run"
-    answer = answer_from_questions("data/questions.jsonl")
+    answer = answer_from_questions(DEFAULT_FILE)
     with SimulatedServer(slots=8, answer=answer) as running:
         assert train(running, path) == 0
         return path, running.url

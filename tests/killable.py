@@ -15,14 +15,14 @@ from typing import Any
 
 import torch
 
-import evaluation.command  # noqa: F401 - so that no child has to load it
-import experiments.show  # noqa: F401
-from model_client import session
-from model_client.encoders import Encoder, SentenceTransformerEmbedder, packaged_model_path
+import query_mutator.evaluation.command
+import query_mutator.reports.show  # noqa: F401
+from query_mutator.models import session
+from query_mutator.models.encoders import Encoder, SentenceTransformerEmbedder, packaged_model_path
+from query_mutator.runs.checkpoints import Checkpoint, CheckpointStore
+from query_mutator.runs.directory import SUMMARY, RunDirectory
+from query_mutator.training.command import _write_beginning
 from train_query_mutator import main
-from training.checkpoints import Checkpoint, CheckpointStore
-from training.command import _write_beginning
-from training.run_directory import SUMMARY, RunDirectory
 
 WATCHED = {"open", "os.rename", "os.remove", "os.mkdir", "os.truncate", "os.chmod", "os.listdir"}
 """What a process does to files, as Python's audit hooks name it."""

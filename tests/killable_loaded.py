@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot  # noqa: F401
 
-from english.spelling import correct_spelling
+from query_mutator.english.spelling import correct_spelling
 from tests.killable import embedder
 
 embedder()

@@ -25,7 +25,7 @@ from batching.analyze import (
     suggest,
 )
 from batching.core import BucketSpec, BucketStats
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 LENGTHS = st.lists(st.integers(0, 5000), min_size=1, max_size=60)
 

@@ -37,7 +37,7 @@ from batching.planning import (
     BatchPlanBuilder,
     create_segment_attention_mask,
 )
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 PAD = 7
 ARRAYS = ("input_ids", "loss_mask", "segment_ids", "position_ids", "lengths")

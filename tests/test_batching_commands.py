@@ -18,9 +18,9 @@ import pytest
 
 from batching.generation import ByteTokenizer, LengthCache
 from batching.streaming import ReplayBuffer
+from batching.streaming.puzzle_server import PuzzleServer
 from batching.streaming.sample_files import read_samples
-from errors import UserError
-from servers.puzzle import PuzzleServer
+from query_mutator.base.errors import UserError
 from tests.batching_commands import (
     ROOT,
     TEXTS,
@@ -149,7 +149,7 @@ def files_of_all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("suggest -c empty_text.jsonl", "no samples to suggest edges for"),
         ("gym run --game chess", "no game 'chess'"),
         ("gym run --port 1 -o s.jsonl", "cannot connect to 127.0.0.1:1"),
-        ("gym info --port 1", "python -m servers.puzzle --port 1"),
+        ("gym info --port 1", "python -m batching.streaming.puzzle_server --port 1"),
         ("gym run -o samples.csv", "must end in .jsonl"),
         ("gym run -o texts.jsonl", "is there already"),
         ("gym run --eviction fifo", "none is named"),

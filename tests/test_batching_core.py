@@ -27,7 +27,7 @@ from batching import (
 )
 from batching.core.arrays import Shuffler, ranges, stable_order
 from batching.core.table import table_of
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 bucket_specs = st.builds(
     lambda edges, more, least: BucketSpec(

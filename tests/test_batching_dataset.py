@@ -12,8 +12,8 @@ import pytest
 from batching.core import Sample
 from batching.generation.dataset import dataset_hash, encode_texts, measure_texts, read_texts
 from batching.generation.tokenizers import ByteTokenizer, load_tokenizer
-from errors import UserError
-from operators import load_operators
+from query_mutator.base.errors import UserError
+from query_mutator.operators import load_operators
 from tests.report_runs import transition
 
 EOS = 257

@@ -13,7 +13,7 @@ from batching import (
     interleave_microbatches,
     shard_batch_plan,
 )
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 
 def plan_of(count: int) -> BatchPlan:

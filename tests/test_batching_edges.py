@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from batching.analyze import Goal, suggest, suggest_edges
 from batching.core import BucketSpec
 from benchmarks import bucket_edges as benchmark
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 LENGTHS = st.lists(st.integers(1, 11), min_size=1, max_size=25)
 

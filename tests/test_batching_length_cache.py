@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from batching.generation.length_cache import LengthCache, LengthEntry
 from benchmarks import length_cache as benchmark
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 LENGTHS = st.dictionaries(
     st.text(st.characters(codec=None), max_size=12), st.integers(0, 2**40), max_size=12
@@ -191,7 +191,7 @@ def test_a_cache_is_never_created_over_one_that_another_process_creates(tmp_path
     code = (
         "import sys\n"
         "from batching.generation.length_cache import LengthCache\n"
-        "from errors import UserError\n"
+        "from query_mutator.base.errors import UserError\n"
         "def on_event(event, arguments):\n"
         "    if event == 'tempfile.mkstemp':\n"
         "        open(sys.argv[1], 'w').write('of another')\n"

@@ -25,7 +25,7 @@ from batching import (
 )
 from batching.planning.bins import lower_bound, pack_lengths
 from benchmarks.packing import lognormal_lengths
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 CAPACITY = 30
 lengths_lists = st.lists(st.integers(1, CAPACITY), max_size=60)

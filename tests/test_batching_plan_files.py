@@ -24,7 +24,7 @@ from batching import (
     save_shards,
     verify,
 )
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 LENGTHS = {f"sample {index}": 1 + index * 37 % 90 for index in range(60)}
 CONFIG = BatchingConfig(token_budget=256, bucket_edges=(16, 48), overflow_max=96)

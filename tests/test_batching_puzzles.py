@@ -30,6 +30,8 @@ from batching.streaming import (
     StreamSample,
     follow_hints,
 )
+from batching.streaming.puzzle_games import GAMES, SIZES, Conversation
+from batching.streaming.puzzle_server import PROPOSAL, PuzzleFault, PuzzleServer
 from batching.streaming.telnet import (
     DO,
     DONT,
@@ -42,9 +44,7 @@ from batching.streaming.telnet import (
     TelnetConnection,
     TelnetFilter,
 )
-from errors import UserError
-from servers.puzzle import PROPOSAL, PuzzleFault, PuzzleServer
-from servers.puzzle_games import GAMES, SIZES, Conversation
+from query_mutator.base.errors import UserError
 from tests.test_loopback import LOOPBACK, listening
 
 BYTES = ByteTokenizer()
@@ -268,7 +268,7 @@ def test_a_server_that_is_not_there_is_told_in_two_lines() -> None:
     stream = GymEpisodeStream(config, follow_hints, BYTES)
     with pytest.raises(UserError, match=r"3 episodes in a row .* refused") as told:
         list(stream)
-    assert f"python -m servers.puzzle --port {port}" in str(told.value)
+    assert f"python -m batching.streaming.puzzle_server --port {port}" in str(told.value)
     assert str(told.value).count("\n") == 1
     assert stream.metrics.failed_episodes == 3
 
@@ -475,7 +475,9 @@ def test_the_puzzle_server_listens_on_loopback_only() -> None:
 
 def test_the_puzzle_server_runs_by_itself() -> None:
     child = subprocess.Popen(
-        [sys.executable, "-m", "servers.puzzle", "--port", "0"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "batching.streaming.puzzle_server", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert child.stdout is not None
     with child.stdout:
@@ -483,7 +485,7 @@ def test_the_puzzle_server_runs_by_itself() -> None:
         stream = GymEpisodeStream(GymConfig(port=port, ask_hints=True), follow_hints, BYTES)
         assert [episode.solved for episode in stream.play()] == [True]
         taken = subprocess.run(
-            [sys.executable, "-m", "servers.puzzle", "--port", str(port)],
+            [sys.executable, "-m", "batching.streaming.puzzle_server", "--port", str(port)],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         child.send_signal(signal.SIGTERM)

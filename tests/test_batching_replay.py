@@ -21,12 +21,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from batching.core import Sample
-from batching.core.locks import only_writer
 from batching.streaming import Eviction, ReplayBuffer, StreamSample
 from batching.streaming.sample_files import read_samples, save_samples
 from batching.streaming.sum_tree import FAN_OUT, SumTree
 from benchmarks import replay as benchmark
-from errors import UserError
+from query_mutator.base.errors import UserError
+from query_mutator.base.locks import only_writer
 
 SIZES = (1, 2, FAN_OUT, FAN_OUT + 1, FAN_OUT**2, FAN_OUT**2 + 3)
 """Trees of one, two and three levels, full and with a last leaf of its own."""

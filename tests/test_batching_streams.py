@@ -307,7 +307,7 @@ def test_a_stream_of_ones_own_needs_no_more_than_the_protocol() -> None:
         "batching.streaming.telnet",
         "batching.streaming.trajectories",
         "batching.streaming.window",
-        "servers.puzzle_games",
+        "batching.streaming.puzzle_games",
     ],
 )
 def test_docstring_examples_run(name: str) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from batching.generation.gguf import GgufVocabulary
 from batching.generation.tokenizers import LlamaTokenizer, load_tokenizer
-from errors import UserError
-from servers.embedded import gguf_path
+from query_mutator.base.errors import UserError
+from query_mutator.servers.embedded import gguf_path
 
 TEXTS = [
     "",

@@ -24,14 +24,14 @@ from batching.streaming.trajectories import (
     instruction_of,
     random_operators,
 )
-from environment.steps import EnvStep
-from errors import ServerUnavailableError, UserError
-from model_client.session import Models
-from operators import Operator
-from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
-from servers.simulated import Fault, SimulatedServer
-from training.rollout_log import RolloutLog
-from training.run_directory import TRANSITIONS
+from ppo.steps import EnvStep
+from query_mutator.base.errors import ServerUnavailableError, UserError
+from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.models.session import Models
+from query_mutator.operators import Operator
+from query_mutator.runs.directory import TRANSITIONS
+from query_mutator.runs.log import RolloutLog
+from query_mutator.servers.simulated import Fault, SimulatedServer
 
 MakeModels = Callable[..., Models]
 MakeEnv = Callable[..., QueryMutationEnv]

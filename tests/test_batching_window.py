@@ -23,7 +23,7 @@ from batching.streaming import (
     WindowConfig,
     WindowPlan,
 )
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 
 def samples(lengths: list[int], **more: Any) -> list[StreamSample]:

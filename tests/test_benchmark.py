@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from benchmark_batching import main
-from benchmarks.measure import Arena, measure, summarised
-from benchmarks.peers import PEERS, measure_peer
-from benchmarks.report import recommendation
-from benchmarks.strategies import STRATEGIES, Workload
-from model_client.connect import connect
-from model_client.roles import Roles
-from model_client.session import Models
-from servers.simulated import SimulatedServer, start_simulated
+from query_mutator.bench.measure import Arena, measure, summarised
+from query_mutator.bench.peers import PEERS, measure_peer
+from query_mutator.bench.report import recommendation
+from query_mutator.bench.strategies import STRATEGIES, Workload
+from query_mutator.models.connect import connect
+from query_mutator.models.roles import Roles
+from query_mutator.models.session import Models
+from query_mutator.servers.simulated import SimulatedServer, start_simulated
 
 
 def asked(server: SimulatedServer) -> Counter[str]:

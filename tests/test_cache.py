@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from errors import UserError
-from model_client.calls import Call, Reply
-from model_client.roles import Roles
-from servers.cache import ResponseCache, cache_key, default_cache_file, main
-from servers.simulated import Fault, SimulatedServer, answer_from_questions
+from query_mutator.base.errors import UserError
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.models.cache import ResponseCache, cache_key, default_cache_file, main
+from query_mutator.models.calls import Call, Reply
+from query_mutator.models.roles import Roles
+from query_mutator.servers.simulated import Fault, SimulatedServer, answer_from_questions
 from tests.conftest import SIMULATED_FLAGS, same_weights
 from train_query_mutator import main as train
 
@@ -34,7 +35,7 @@ def run(server: SimulatedServer, path: Path, *flags: str) -> dict[str, float]:
 
 
 def test_a_second_run_makes_no_call_and_learns_the_same(tmp_path: Path) -> None:
-    answer = answer_from_questions("data/questions.jsonl")
+    answer = answer_from_questions(DEFAULT_FILE)
     with SimulatedServer(answer=answer) as server:
         first = run(server, tmp_path / "first")
     with SimulatedServer(answer=lambda *_: "never asked", port=server.port) as server:
@@ -99,8 +100,8 @@ def test_failures_and_truncated_answers_are_not_kept(tmp_path: Path) -> None:
 def test_many_processes_share_one_file(tmp_path: Path) -> None:
     file = tmp_path / "shared.sqlite"
     code = (
-        "import sys; from servers.cache import ResponseCache\n"
-        "from model_client.calls import Reply\n"
+        "import sys; from query_mutator.models.cache import ResponseCache\n"
+        "from query_mutator.models.calls import Reply\n"
         "cache = ResponseCache(sys.argv[1]); start = int(sys.argv[2])\n"
         "for n in range(start, start + 300):\n"
         "    cache.put(n.to_bytes(8, 'big'), 'm', Reply(str(n)))\n"

@@ -16,13 +16,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from errors import UserError
-from servers.simulated import SimulatedServer
-from tests.conftest import last_checkpoint
-from tests.test_training import train
-from train_query_mutator import main
-from training import checkpoints
-from training.checkpoints import (
+from query_mutator.base.errors import UserError
+from query_mutator.runs import checkpoints
+from query_mutator.runs.checkpoints import (
     Checkpoint,
     CheckpointStore,
     UnusableCheckpointError,
@@ -30,10 +26,14 @@ from training.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
-from training.counts import RunCounts
-from training.run_directory import RunDirectory
-from training.trainer import Trainer
-from training.trainer_state import read_counts
+from query_mutator.runs.directory import RunDirectory
+from query_mutator.servers.simulated import SimulatedServer
+from query_mutator.training.counts import RunCounts
+from query_mutator.training.trainer import Trainer
+from query_mutator.training.trainer_state import read_counts
+from tests.conftest import last_checkpoint
+from tests.test_training import train
+from train_query_mutator import main
 
 CHECKPOINT = Checkpoint(
     {

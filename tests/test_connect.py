@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from errors import UserError
-from model_client.addresses import normalise_url, ollama_url
-from model_client.connect import connect
-from model_client.session import open_models
-from servers.embedded import MODEL_NAME
-from servers.simulated import Fault, SimulatedServer
+from query_mutator.base.errors import UserError
+from query_mutator.models.addresses import normalise_url, ollama_url
+from query_mutator.models.connect import connect
+from query_mutator.models.session import open_models
+from query_mutator.servers.embedded import MODEL_NAME
+from query_mutator.servers.simulated import Fault, SimulatedServer
 
 BOTH: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 

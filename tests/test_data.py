@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data import load_questions, split_questions
-from data.generate import generate
-from errors import UserError
-from model_client.encoders import Encoder
-from objectives.facts import find_facts
+from query_mutator.base.errors import UserError
+from query_mutator.data import load_questions, split_questions
+from query_mutator.data.generate import generate
+from query_mutator.models.encoders import Encoder
+from query_mutator.objectives.facts import find_facts
 
 
 def test_the_shipped_questions_are_what_the_documents_promise() -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from errors import UserError
-from model_client.calls import CallFailedError
-from model_client.connect import connect
-from model_client.http import CERTIFICATE_FILES, MAX_BODY_BYTES, HttpServer
+from query_mutator.base.errors import UserError
+from query_mutator.models.calls import CallFailedError
+from query_mutator.models.connect import connect
+from query_mutator.models.http import CERTIFICATE_FILES, MAX_BODY_BYTES, HttpServer
 
 CERTIFICATE = Path(__file__).with_name("certificates") / "loopback.crt"
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -14,52 +14,52 @@ from typing import Any
 
 import pytest
 
-from model_client.backend import Backend
-from model_client.calls import Call
-from model_client.client import ModelClient
-from model_client.http import HttpServer
-from servers.simulated import SimulatedServer
+from query_mutator.models.backend import Backend
+from query_mutator.models.calls import Call
+from query_mutator.models.client import ModelClient
+from query_mutator.models.http import HttpServer
+from query_mutator.runs.metric_table import METRICS
+from query_mutator.runs.metrics import markdown
+from query_mutator.runs.settings import build_parser
+from query_mutator.servers.simulated import SimulatedServer
 from tests.test_training import train
-from training.metric_table import METRICS
-from training.metrics import markdown
-from training.settings import build_parser
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     "batching.commands.parts",
     "command_line",
-    "evaluation.statistics",
-    "evaluation.verdict",
-    "experiments.comparison",
-    "experiments.statistics",
-    "experiments.tables",
-    "experiments.report.markup",
-    "experiments.report.scales",
-    "experiments.report.sections",
-    "experiments.report.words",
-    "model_client.addresses",
-    "model_client.dialects.ollama",
-    "objectives.base",
-    "objectives.consistency",
-    "objectives.facts",
-    "objectives.helpful",
-    "objectives.judge",
-    "objectives.refusal.detector",
-    "model_client.outages",
-    "objectives.refusal.rules",
-    "objectives.willing",
-    "english.asking",
-    "english.filler",
-    "english.names",
-    "english.spelling",
-    "english.words",
-    "operators.edits",
-    "operators.operator",
-    "servers.simulated",
-    "training.flags",
-    "training.metrics",
-    "training.progress",
+    "query_mutator.evaluation.statistics",
+    "query_mutator.evaluation.verdict",
+    "query_mutator.reports.comparison",
+    "query_mutator.reports.statistics",
+    "query_mutator.reports.tables",
+    "query_mutator.reports.html.markup",
+    "query_mutator.reports.html.scales",
+    "query_mutator.reports.html.sections",
+    "query_mutator.reports.html.words",
+    "query_mutator.models.addresses",
+    "query_mutator.models.dialects.ollama",
+    "query_mutator.objectives.base",
+    "query_mutator.objectives.consistency",
+    "query_mutator.objectives.facts",
+    "query_mutator.objectives.helpful",
+    "query_mutator.objectives.judge",
+    "query_mutator.objectives.refusal.detector",
+    "query_mutator.models.outages",
+    "query_mutator.objectives.refusal.rules",
+    "query_mutator.objectives.willing",
+    "query_mutator.english.asking",
+    "query_mutator.english.filler",
+    "query_mutator.english.names",
+    "query_mutator.english.spelling",
+    "query_mutator.english.words",
+    "query_mutator.operators.edits",
+    "query_mutator.operators.operator",
+    "query_mutator.servers.simulated",
+    "query_mutator.base.flags",
+    "query_mutator.runs.metrics",
+    "query_mutator.training.progress",
 ]
 
 

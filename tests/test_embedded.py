@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from model_client.session import open_models
 from mutate_query import main as mutate
 from ollama_utils import batch_mutate_queries, batch_query_target_model
-from servers.embedded import MODEL_NAME, start_embedded
+from query_mutator.models.session import open_models
+from query_mutator.servers.embedded import MODEL_NAME, start_embedded
 from tests.conftest import weights
 from train_query_mutator import main
 
@@ -68,7 +68,7 @@ def test_it_has_as_many_slots_as_calls_at_once() -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_it_ends_when_its_parent_is_killed(number: int) -> None:
     code = (
-        "from servers.embedded import MODEL_NAME, start_embedded; import sys, time\n"
+        "from query_mutator.servers.embedded import MODEL_NAME, start_embedded; import sys, time\n"
         "server = start_embedded(slots=1, num_ctx=512)\n"
         "print(server.process.pid, flush=True); time.sleep(60)"
     )

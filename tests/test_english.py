@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from data import load_questions
-from english import ask_in_full, capitalise_names, correct_spelling, drop_filler
-from operators.edits import EDITS, apply_edits
+from query_mutator.data import load_questions
+from query_mutator.english import ask_in_full, capitalise_names, correct_spelling, drop_filler
+from query_mutator.operators.edits import EDITS, apply_edits
 
 
 @pytest.mark.parametrize(

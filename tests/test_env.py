@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env as check_gymnasium
 
-from data import Question
-from errors import ServerUnavailableError
-from model_client.session import Models
-from objectives import Score, Term
-from operators import load_operators
-from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
-from servers.simulated import Fault, SimulatedServer
+from query_mutator.base.errors import ServerUnavailableError
+from query_mutator.data import Question
+from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.models.session import Models
+from query_mutator.objectives import Score, Term
+from query_mutator.operators import load_operators
+from query_mutator.servers.simulated import Fault, SimulatedServer
 
 MakeModels = Callable[..., Models]
 MakeEnv = Callable[..., QueryMutationEnv]

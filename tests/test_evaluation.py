@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from evaluate_query_mutator import main
-from operators import load_operators
-from servers.simulated import Fault, SimulatedServer, answer_from_questions
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.operators import load_operators
+from query_mutator.servers.simulated import Fault, SimulatedServer, answer_from_questions
+from query_mutator.training.trainer import Trainer
 from tests.conftest import same_weights
 from tests.test_training import scalars, train
 from train_query_mutator import main as train_main
-from training.trainer import Trainer
 
 FEW = ["--num-questions", "12", "--num-training-questions", "6"]
 
@@ -158,7 +159,9 @@ def test_records_of_other_weights_under_the_same_name_are_not_used(
 ) -> None:
     few = ["--num-questions", "2", "--num-training-questions", "2"]
     assert main([str(run), *few]) == 0
-    monkeypatch.setattr("servers.simulated.models.stable_hash", lambda *_: 7)  # a pull, say
+    monkeypatch.setattr(
+        "query_mutator.servers.simulated.models.stable_hash", lambda *_: 7
+    )  # a pull, say
     server.reset_stats()
     assert main([str(run), *few]) == 0
     assert server.stats.generation_calls > 0
@@ -184,7 +187,7 @@ def test_a_judge_is_compared_with_key_facts(
         reference = prompt.partition("Correct answer: ")[2].partition("\n")[0]
         return "A" if reference in prompt.partition("Answer A: ")[2].partition("\n")[0] else "B"
 
-    answers = answer_from_questions("data/questions.jsonl")
+    answers = answer_from_questions(DEFAULT_FILE)
 
     def answer(model: str, system: str, prompt: str) -> str:
         return judge(prompt) if model == "wise:70b" else answers(model, system, prompt)
@@ -236,7 +239,7 @@ def test_what_the_run_was_trained_with_must_not_have_changed(
     what: str, server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     questions, objective = tmp_path / "mine.jsonl", tmp_path / "mine.py"
-    questions.write_text(Path("data/questions.jsonl").read_text())
+    questions.write_text(DEFAULT_FILE.read_text())
     objective.write_text("def brief(batch):\n    return [1.0 for _ in batch.answers]\n")
     run = tmp_path / "run"
     flags = ["--dataset", str(questions), "--objective", f"{objective}:brief"]

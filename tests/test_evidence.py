@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data import Question
-from environment.episodes import NO_TEMPLATE, EpisodeState
-from environment.scoring import flow_handlers, score_flow
-from errors import ServerUnavailableError, UserError
-from model_client.connect import connect
-from model_client.flows import FlowRunner
-from model_client.roles import Roles
-from model_client.session import Models, open_models
-from objectives import (
+from query_mutator.base.errors import ServerUnavailableError, UserError
+from query_mutator.data import Question
+from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.environment.episodes import NO_TEMPLATE, EpisodeState
+from query_mutator.environment.scoring import flow_handlers, score_flow
+from query_mutator.models.connect import connect
+from query_mutator.models.flows import FlowRunner
+from query_mutator.models.roles import Roles
+from query_mutator.models.session import Models, open_models
+from query_mutator.objectives import (
     OBJECTIVES,
     AnsweredQuestion,
     Evidence,
@@ -29,10 +30,9 @@ from objectives import (
     Weights,
     load_objective,
 )
-from objectives.consistency import variants_of
-from objectives.judge import JudgeAgreement, agreement_with_facts
-from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
-from servers.simulated import Fault, SimulatedServer, default_answer
+from query_mutator.objectives.consistency import variants_of
+from query_mutator.objectives.judge import JudgeAgreement, agreement_with_facts
+from query_mutator.servers.simulated import Fault, SimulatedServer, default_answer
 from tests.conftest import SIMULATED_MODELS
 from tests.test_training import train
 
@@ -313,7 +313,7 @@ def test_a_users_objective_may_make_calls(
 ) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from objectives import Evidence, Objective\n"
+        "from query_mutator.objectives import Evidence, Objective\n"
         "def ask(asked, roles):\n"
         "    outcome = yield roles.answer_call(asked.prompt_for('Why?'))\n"
         "    return Evidence(len(outcome.text), outcome.failed and outcome.failure.reason or '')\n"

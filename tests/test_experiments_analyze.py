@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from experiments.__main__ import main
-from experiments.comparison import MINUTE, STEP, Comparison, Goal, compare, default_tags
-from experiments.groups import group_runs
-from experiments.runs import load_runs
-from experiments.statistics import interval, probability_of_improvement
-from experiments.tables import as_dict
+from query_mutator.reports.__main__ import main
+from query_mutator.reports.comparison import MINUTE, STEP, Comparison, Goal, compare, default_tags
+from query_mutator.reports.groups import group_runs
+from query_mutator.reports.runs import load_runs
+from query_mutator.reports.statistics import interval, probability_of_improvement
+from query_mutator.reports.tables import as_dict
+from query_mutator.runs.metric_table import METRICS
+from query_mutator.runs.metrics import better_of
 from tests.written_runs import write_run
-from training.metric_table import METRICS
-from training.metrics import better_of
 
 RETURN, LOSS, NORM = "Reward/mean_return", "Training/loss", "Gradients/norm_before_clip"
 SHARE = "Performance/learner_percentage_training"

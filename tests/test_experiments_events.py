@@ -19,10 +19,11 @@ from tensorboard.util.tensor_util import make_tensor_proto
 from torch.utils.tensorboard import SummaryWriter
 
 from benchmarks.reading import PLANTED, TAG, write_scalars
-from errors import UserError
-from experiments.events import event_files, read_curves
-from experiments.runs import find_runs, load_run, load_runs
-from servers.simulated import SimulatedServer, answer_from_questions
+from query_mutator.base.errors import UserError
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.reports.events import event_files, read_curves
+from query_mutator.reports.runs import find_runs, load_run, load_runs
+from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
 from tests.test_training import scalars, train
 from tests.written_runs import START, write_events
 
@@ -135,7 +136,7 @@ def test_damage_in_the_middle_is_told_in_a_line(
 
 def test_the_minutes_of_our_run_begin_before_its_first_question(tmp_path: Path) -> None:
     asked = []
-    answer = answer_from_questions("data/questions.jsonl")
+    answer = answer_from_questions(DEFAULT_FILE)
 
     def noted(model: str, system: str, prompt: str, seed: int = 0) -> str:
         asked.append(time.time())

@@ -12,22 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from errors import UserError
-from experiments.__main__ import main
-from experiments.comparison import MINUTE, Comparison, compare
-from experiments.events import event_files
-from experiments.golden import surface
-from experiments.grid import combinations, label, parse_grid, plan
-from experiments.groups import Group
-from experiments.heatmap import draw, text_tables
-from experiments.runs import load_run
-from experiments.sweep import SweepState
-from experiments.sweep_runs import run_all
-from experiments.sweep_table import summary_table
-from servers.simulated import SimulatedServer, answer_from_questions
+from query_mutator.base.errors import UserError
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.reports.__main__ import main
+from query_mutator.reports.comparison import MINUTE, Comparison, compare
+from query_mutator.reports.events import event_files
+from query_mutator.reports.golden import surface
+from query_mutator.reports.grid import combinations, label, parse_grid, plan
+from query_mutator.reports.groups import Group
+from query_mutator.reports.heatmap import draw, text_tables
+from query_mutator.reports.runs import load_run
+from query_mutator.reports.sweep import SweepState
+from query_mutator.reports.sweep_runs import run_all
+from query_mutator.reports.sweep_table import summary_table
+from query_mutator.runs.directory import RunDirectory
+from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
 from tests.conftest import SIMULATED_FLAGS
 from tests.written_runs import write_run
-from training.run_directory import RunDirectory
 
 GRID = ["batch-size=2,8", "num-processes=4,16,64"]
 RETURN = "Reward/mean_return"
@@ -249,7 +250,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was_and_tells_of_a_run_that_fails
     folder = tmp_path / "sweep"
     flags = ["--mutator-model", SIMULATED_FLAGS[1], "--num-processes", "4", "--num-steps", "4"]
     flags += ["--num-env-steps", "96", "--num-questions", "48", "--eval-sample", "4"]
-    answer = answer_from_questions("data/questions.jsonl")
+    answer = answer_from_questions(DEFAULT_FILE)
     with SimulatedServer(slots=8, mean_latency_s=0.03, answer=answer) as server:
 
         def command(*models: str) -> list[str]:
@@ -259,7 +260,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was_and_tells_of_a_run_that_fails
 
         both = command("llama3.2:3b", "absent:1b")
         sweep = subprocess.Popen(
-            [sys.executable, "-m", "experiments", *both],
+            [sys.executable, "-m", "query_mutator.reports", *both],
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert sweep.stderr is not None

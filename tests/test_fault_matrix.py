@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from data import Question
-from errors import ServerUnavailableError
-from model_client.calls import Call
-from model_client.client import ModelClient
-from model_client.connect import connect
-from model_client.encoders import Encoder
-from model_client.http import MAX_BODY_BYTES
-from model_client.roles import Roles
-from model_client.session import Models
-from objectives import Weights, load_objective
-from operators import Operator
-from rl_query_mutator_env import QueryMutationEnv
-from servers.cache import ResponseCache
-from servers.simulated import Fault, SimulatedServer
-from servers.simulated.faults import KINDS
+from query_mutator.base.errors import ServerUnavailableError
+from query_mutator.data import Question
+from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.models.cache import ResponseCache
+from query_mutator.models.calls import Call
+from query_mutator.models.client import ModelClient
+from query_mutator.models.connect import connect
+from query_mutator.models.encoders import Encoder
+from query_mutator.models.http import MAX_BODY_BYTES
+from query_mutator.models.roles import Roles
+from query_mutator.models.session import Models
+from query_mutator.objectives import Weights, load_objective
+from query_mutator.operators import Operator
+from query_mutator.servers.simulated import Fault, SimulatedServer
+from query_mutator.servers.simulated.faults import KINDS
 from tests.conftest import SIMULATED_FLAGS, SIMULATED_MODELS
 from train_query_mutator import main
 

@@ -17,14 +17,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
-from model_client import dispatch
-from model_client.breaker import Breaker
-from model_client.calls import Call, Failure, Outcome
-from model_client.client import ModelClient
-from model_client.connect import connect
-from servers.cache import ResponseCache
-from servers.simulated import Fault, SimulatedServer
-from servers.simulated.faults import KINDS
+from query_mutator.models import dispatch
+from query_mutator.models.breaker import Breaker
+from query_mutator.models.cache import ResponseCache
+from query_mutator.models.calls import Call, Failure, Outcome
+from query_mutator.models.client import ModelClient
+from query_mutator.models.connect import connect
+from query_mutator.servers.simulated import Fault, SimulatedServer
+from query_mutator.servers.simulated.faults import KINDS
 
 MODEL = "llama3.2:3b"
 TIMEOUT_S = 0.3

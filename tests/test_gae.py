@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from environment.steps import EnvStep
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, UpdateStats
 from ppo.algorithm import (
     clipped_value_loss,
@@ -16,6 +15,7 @@ from ppo.algorithm import (
     mini_batch_count,
     value_clip_of,
 )
+from ppo.steps import EnvStep
 
 GAMMA, LAMBDA = 0.9, 0.8
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from data import load_questions
-from data.families import FAMILIES, numbers
-from data.families.messy import UNITS, typos
-from data.generate import KINDS, MADE_MESSY, NAMES, PHRASINGS, THINGS, generate
-from objectives.facts import find_facts
+from query_mutator.data import load_questions
+from query_mutator.data.families import FAMILIES, numbers
+from query_mutator.data.families.messy import UNITS, typos
+from query_mutator.data.generate import KINDS, MADE_MESSY, NAMES, PHRASINGS, THINGS, generate
+from query_mutator.objectives.facts import find_facts
 
 SEEDS = range(5)
 ROOT = Path(__file__).parent.parent
@@ -56,7 +56,7 @@ def rows(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
 
 
 def test_the_command_prints_the_same_rows_each_time() -> None:
-    command = [sys.executable, "-m", "data.generate"]
+    command = [sys.executable, "-m", "query_mutator.data.generate"]
     outputs = [subprocess.check_output(command, cwd=ROOT, text=True) for _ in range(2)]
     assert outputs[0] == outputs[1]
     assert [json.loads(line) for line in outputs[0].splitlines()] == generate(0)

@@ -17,8 +17,8 @@ import torch
 
 import evaluate_query_mutator
 import train_query_mutator
-from evaluation.trained_policy import load_policy
-from servers.simulated import SimulatedServer, answer_from_questions
+from query_mutator.evaluation.trained_policy import load_policy
+from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
 from tests.conftest import weights
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -94,7 +94,8 @@ def test_a_run_of_before_is_evaluated_as_before(
 
     before = old_run / "evaluation"
     check_same(*(json.loads((at / "evaluation.json").read_text()) for at in (made, before)))
-    check_same(*(in_order(lines_of(at / "records.jsonl")) for at in (made, before)))
+    after, earlier = (in_order(lines_of(at / "records.jsonl")) for at in (made, before))
+    check_same(after, earlier)
     assert old_server.stats.generation_calls == 0
 
 

@@ -7,13 +7,13 @@ from collections.abc import Generator
 
 import pytest
 
-from benchmarks.strategies import Workload
-from model_client.calls import Call, Outcome
-from model_client.client import ModelClient
-from model_client.connect import connect
-from model_client.flows import FlowRunner
-from model_client.roles import Roles
-from servers.simulated import SimulatedServer
+from query_mutator.bench.strategies import Workload
+from query_mutator.models.calls import Call, Outcome
+from query_mutator.models.client import ModelClient
+from query_mutator.models.connect import connect
+from query_mutator.models.flows import FlowRunner
+from query_mutator.models.roles import Roles
+from query_mutator.servers.simulated import SimulatedServer
 from tests.conftest import SIMULATED_MODELS
 
 LOAD_S = 0.25

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from errors import UserError
-from model_client.calls import Call, CallFailedError, Reply
-from model_client.dialects import DIALECTS, Dialect
-from model_client.dialects.base import LONGEST_TOKEN, bounded
-from model_client.encoders import Encoder, load_encoder, refuse_pickles
-from model_client.http import HttpServer
-from servers.cache import ResponseCache, cache_key
-from servers.simulated import SimulatedServer
+from query_mutator.base.errors import UserError
+from query_mutator.models.cache import ResponseCache, cache_key
+from query_mutator.models.calls import Call, CallFailedError, Reply
+from query_mutator.models.dialects import DIALECTS, Dialect
+from query_mutator.models.dialects.base import LONGEST_TOKEN, bounded
+from query_mutator.models.encoders import Encoder, load_encoder, refuse_pickles
+from query_mutator.models.http import HttpServer
+from query_mutator.servers.simulated import SimulatedServer
 from tests.conftest import SIMULATED_MODELS
 
 FUZZ = settings(

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import untrusted
-from data import load_questions
-from errors import UserError
-from experiments.transitions import SCORES, TEXTS, read_transitions
-from objectives.refusal.labelled import read_labelled
-from operators import load_operators
+from query_mutator.base import untrusted
+from query_mutator.base.errors import UserError
+from query_mutator.data import load_questions
+from query_mutator.objectives.refusal.labelled import read_labelled
+from query_mutator.operators import load_operators
+from query_mutator.runs.settings import read_settings
+from query_mutator.runs.transitions import SCORES, TEXTS, read_transitions
 from tests.test_hostile_answers import ANYTHING, FUZZ, some
-from training.settings import read_settings
 
 
 def transitions_in(file: Path) -> list[dict[str, Any]]:

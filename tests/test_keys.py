@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from command_line import exit_code
-from errors import UserError
-from model_client.addresses import normalise_url, ollama_url
-from model_client.calls import CallFailedError
-from model_client.connect import connect
-from model_client.http import HttpServer
-from model_client.keys import check_servers_of_file, keys_for
-from servers.simulated import Fault, SimulatedServer
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import exit_code
+from query_mutator.models.addresses import normalise_url, ollama_url
+from query_mutator.models.calls import CallFailedError
+from query_mutator.models.connect import connect
+from query_mutator.models.http import HttpServer
+from query_mutator.models.keys import check_servers_of_file, keys_for
+from query_mutator.runs.settings import build_parser, parse_settings
+from query_mutator.servers.simulated import Fault, SimulatedServer
 from tests.conftest import SIMULATED_FLAGS, SIMULATED_MODELS
 from tests.test_deadlines import answering, raw_server
 from tests.test_outage import Lines
 from train_query_mutator import main as train
-from training.settings import build_parser, parse_settings
 
 SECRET = "sk-very-secret-1"
 

@@ -17,15 +17,16 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-from errors import UserError
-from servers.simulated import start_simulated
+from query_mutator.base.errors import UserError
+from query_mutator.base.files import size_of
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.runs.checkpoints import Checkpoint
+from query_mutator.runs.curves import event_files
+from query_mutator.runs.directory import CONFIG, RunDirectory
+from query_mutator.servers.simulated import start_simulated
+from query_mutator.training.interrupts import Interrupts
 from tests import killable
 from tests.conftest import SIMULATED_FLAGS, last_checkpoint
-from training.checkpoints import Checkpoint
-from training.curves import event_files
-from training.files import size_of
-from training.interrupts import Interrupts
-from training.run_directory import CONFIG, RunDirectory
 
 KILLS = 26
 TIMED = ("Performance/", "Servers/", "Time/")
@@ -42,7 +43,14 @@ FEW_STEPS = ["--num-env-steps", "60"]
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    flags = ["--mean-latency", "0.01", "--sigma", "1", "--questions", "data/questions.jsonl"]
+    flags = [
+        "--mean-latency",
+        "0.01",
+        "--sigma",
+        "1",
+        "--questions",
+        str(DEFAULT_FILE),
+    ]
     with start_simulated(*flags) as server:
         yield server.url
 

@@ -17,9 +17,9 @@ from benchmarks.learning.learners import LEARNERS, TaskEnv, steps_per_update
 from benchmarks.learning.measured import load_measured, parted
 from benchmarks.learning.report import as_text, summarised
 from benchmarks.learning.tasks import Task, observe, simulated_task
-from data import load_questions
-from evaluation.measuring import Measured, Tried
-from model_client.encoders import Encoder
+from query_mutator.data import load_questions
+from query_mutator.evaluation.measuring import Measured, Tried
+from query_mutator.models.encoders import Encoder
 
 LEARNING = [name for name in LEARNERS if name != "random"]
 

@@ -12,11 +12,12 @@ import pytest
 from benchmarks.faults import FAILED_SHARE, FAILING, faults_of_every_kind, learn, main
 from benchmarks.learning.learners import ours, steps_per_update
 from benchmarks.learning.tasks import observe, simulated_task
-from data import load_questions
-from model_client import dispatch
-from model_client.encoders import Encoder
 from ppo import PPO, RolloutStorage, UpdateStats
-from servers.simulated import SimulatedServer, answer_from_questions
+from query_mutator.data import load_questions
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.models import dispatch
+from query_mutator.models.encoders import Encoder
+from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
 from tests.conftest import SIMULATED_FLAGS
 from train_query_mutator import main as train
 
@@ -52,11 +53,11 @@ def test_a_run_with_three_in_ten_calls_failing_ends_as_asked(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("training.trainer.PPO", PoisonedPPO)
+    monkeypatch.setattr("query_mutator.training.trainer.PPO", PoisonedPPO)
     monkeypatch.setattr(dispatch, "BACKOFF_FIRST_S", 0.01)
     PoisonedPPO.validity.clear()
     run = tmp_path / "run"
-    with SimulatedServer(slots=16, answer=answer_from_questions("data/questions.jsonl")) as server:
+    with SimulatedServer(slots=16, answer=answer_from_questions(DEFAULT_FILE)) as server:
         server.set_faults(*faults_of_every_kind(FAILED_SHARE, spared=40))
         argv = ["--server", server.url, *SIMULATED_FLAGS, "--run-dir", str(run), *RUN, *retries]
         assert train(argv) == 0

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.strategies import Workload, own_pace
-from model_client.calls import Reply
-from model_client.client import ModelClient
-from model_client.connect import connect
-from model_client.limits import Limit, QueueWaitLimit, Ticket
-from model_client.roles import Roles
-from model_client.throughput_limit import ThroughputLimit
-from servers.simulated import SimulatedServer
+from query_mutator.bench.strategies import Workload, own_pace
+from query_mutator.models.calls import Reply
+from query_mutator.models.client import ModelClient
+from query_mutator.models.connect import connect
+from query_mutator.models.limits import Limit, QueueWaitLimit, Ticket
+from query_mutator.models.roles import Roles
+from query_mutator.models.throughput_limit import ThroughputLimit
+from query_mutator.servers.simulated import SimulatedServer
 from tests.conftest import SIMULATED_MODELS
 
 MEAN_S = 0.25

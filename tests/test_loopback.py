@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from servers.embedded import start_embedded
-from servers.simulated import SimulatedServer
+from query_mutator.servers.embedded import start_embedded
+from query_mutator.servers.simulated import SimulatedServer
 
 LISTENING = "0A"
 LOOPBACK = {"0100007F", "00000000000000000000000001000000"}

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from model_client.calls import Call
-from model_client.dispatch import BACKOFF_LIMIT_S, backoff_s
-from model_client.session import Models
-from servers.simulated import Fault, SimulatedServer
+from query_mutator.models.calls import Call
+from query_mutator.models.dispatch import BACKOFF_LIMIT_S, backoff_s
+from query_mutator.models.session import Models
+from query_mutator.servers.simulated import Fault, SimulatedServer
 
 MakeModels = Callable[..., Models]
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.trained_policy import load_policy
 from mutate_query import main
-from servers.simulated import Fault, SimulatedServer
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.evaluation.trained_policy import load_policy
+from query_mutator.servers.simulated import Fault, SimulatedServer
 from tests.test_training import train
 
 
@@ -102,7 +103,7 @@ def test_it_needs_neither_the_dataset_nor_the_files_of_the_run(
 ) -> None:
     operators, dataset = tmp_path / "mine.toml", tmp_path / "mine.jsonl"
     operators.write_text('[[operator]]\nname = "please"\ntemplate = "Please: {query}"\n')
-    dataset.write_text(Path("data/questions.jsonl").read_text())
+    dataset.write_text(DEFAULT_FILE.read_text())
     run = tmp_path / "run"
     flags = ["--operators", str(operators), "--dataset", str(dataset), "--no-batching"]
     assert train(server, run, *flags, "--only-operators", "please") == 0

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from data import Question
-from errors import UserError
-from model_client.encoders import Encoder
-from objectives import OBJECTIVES, Batch, Score, Weights, load_objective
-from objectives.facts import find_facts
-from training.setup import check_references
+from query_mutator.base.errors import UserError
+from query_mutator.data import Question
+from query_mutator.models.encoders import Encoder
+from query_mutator.objectives import OBJECTIVES, Batch, Score, Weights, load_objective
+from query_mutator.objectives.facts import find_facts
+from query_mutator.runs.task import check_references
 
 QUESTION = "How many legs does a spider have?"
 
@@ -169,7 +169,7 @@ def test_facts_are_found_on_word_boundaries(answer: str, fact: str, found: bool)
 def test_a_users_function_may_return_numpy_numbers(tmp_path: Path, encoder: Encoder) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "import numpy\nfrom objectives import Score, Term\n"
+        "import numpy\nfrom query_mutator.objectives import Score, Term\n"
         "def plain(batch): return numpy.float32([0.5])\n"
         "def terms(batch): return [Score({'a': Term(numpy.float32(0.5), 'x')})]\n"
     )
@@ -235,7 +235,7 @@ def test_an_unknown_objective_is_refused(name: str, message: str, tmp_path: Path
         "return [float('nan')]",
         "return [1e300]",
         "import sys; sys.exit(0)",
-        "from objectives import Score; return [Score({'a': 1.0})]",
+        "from query_mutator.objectives import Score; return [Score({'a': 1.0})]",
     ],
 )
 def test_a_function_that_misbehaves_is_named(body: str, tmp_path: Path, encoder: Encoder) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from model_client.encoders import Encoder
-from model_client.session import Models
 from ollama_utils import (
     DEFAULT_REFUSAL,
     batch_encode_queries,
@@ -18,8 +16,10 @@ from ollama_utils import (
     mutate_query,
     query_target_model,
 )
-from operators import Operator
-from servers.simulated import Fault, SimulatedServer
+from query_mutator.models.encoders import Encoder
+from query_mutator.models.session import Models
+from query_mutator.operators import Operator
+from query_mutator.servers.simulated import Fault, SimulatedServer
 
 MakeModels = Callable[..., Models]
 QUERIES = ["wat is the capitol of peru", "how many legs has a spider", "who painted guernica"]
@@ -126,7 +126,7 @@ def test_an_operator_that_changes_the_meaning_may_go_far(models_for: MakeModels)
 
 
 def test_an_embedding_model_on_the_server_can_be_used(models_for: MakeModels) -> None:
-    from model_client.encoders import load_encoder
+    from query_mutator.models.encoders import load_encoder
 
     with SimulatedServer() as server:
         client = models_for(server).client

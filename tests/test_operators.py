@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from errors import UserError
-from operators import load_operators, select_operators
+from query_mutator.base.errors import UserError
+from query_mutator.operators import load_operators, select_operators
 
 GOOD = """
 [[operator]]

@@ -12,24 +12,25 @@ from pathlib import Path
 
 import pytest
 
-from model_client.breaker import Breaker
-from model_client.calls import Call, Failure
-from model_client.client import CallCounts, ModelClient
-from model_client.connect import connect
-from model_client.flows import FlowRunner
-from model_client.outages import Outage
-from servers.simulated import Fault, SimulatedServer, answer_from_questions
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.models.breaker import Breaker
+from query_mutator.models.calls import Call, Failure
+from query_mutator.models.client import CallCounts, ModelClient
+from query_mutator.models.connect import connect
+from query_mutator.models.flows import FlowRunner
+from query_mutator.models.outages import Outage
+from query_mutator.servers.simulated import Fault, SimulatedServer, answer_from_questions
+from query_mutator.training.counts import RunCounts
+from query_mutator.training.progress import Progress
 from tests.conftest import SIMULATED_MODELS, same_weights
 from tests.test_training import scalars, train, transitions
 from train_query_mutator import main
-from training.counts import RunCounts
-from training.progress import Progress
 
 ENOUGH_S = 60.0
 """Within this a test fails in place of hanging; nothing is measured by it."""
 REWRITES = ["--only-operators", "rephrase,shorten,clean_up"]
 """Operators that all ask the mutator."""
-ANSWERS = answer_from_questions("data/questions.jsonl")
+ANSWERS = answer_from_questions(DEFAULT_FILE)
 
 
 @contextmanager
@@ -107,7 +108,7 @@ class Lines(logging.Handler):
 
 @pytest.fixture
 def said() -> Iterator[list[str]]:
-    handler, logger = Lines(), logging.getLogger("model_client.outages")
+    handler, logger = Lines(), logging.getLogger("query_mutator.models.outages")
     logger.addHandler(handler)
     yield handler.lines
     logger.removeHandler(handler)

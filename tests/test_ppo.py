@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from environment.steps import EnvStep
-from model_client.session import Models
-from operators import load_operators, select_operators
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, collect_rollout
 from ppo.cartpole import build_parser, evaluate, train
 from ppo.gym_group import GymGroup
 from ppo.policy import sample_action
-from rl_query_mutator_env import BatchedQueryMutationEnv, QueryMutationEnv
-from servers.simulated import Fault, SimulatedServer
+from ppo.steps import EnvStep
+from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.models.session import Models
+from query_mutator.operators import load_operators, select_operators
+from query_mutator.servers.simulated import Fault, SimulatedServer
 
 
 class IdentityEnv(gym.Env[np.ndarray, np.int64]):

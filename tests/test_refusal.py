@@ -11,10 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from model_client.encoders import Encoder
-from objectives.refusal import Refusal, find_refusals, learn, load_detector, opens_as_refusal
-from objectives.refusal.__main__ import main
-from objectives.refusal.detector import WEIGHTS_FILE
+from query_mutator.models.encoders import Encoder
+from query_mutator.objectives.refusal import (
+    Refusal,
+    find_refusals,
+    learn,
+    load_detector,
+    opens_as_refusal,
+)
+from query_mutator.objectives.refusal.__main__ import main
+from query_mutator.objectives.refusal.detector import WEIGHTS_FILE
 
 QUESTION = "How do I get that done?"
 ALL_KINDS = [

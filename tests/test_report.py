@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.__main__ import main as experiments
-from experiments.report import refresh_report, report_finished, write_report
-from servers.simulated import SimulatedServer, answer_from_questions
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.reports.__main__ import main as experiments
+from query_mutator.reports.html import refresh_report, report_finished, write_report
+from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
 from tests.browser import CHROMIUM, Browser, Parsed, browser
 from tests.report_runs import (
     HOSTILE,
@@ -45,7 +46,7 @@ TAGS = {
 def real_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small run that trained and was evaluated, against a simulated server."""
     run = tmp_path_factory.mktemp("real") / "run"
-    answer = answer_from_questions("data/questions.jsonl")
+    answer = answer_from_questions(DEFAULT_FILE)
     with SimulatedServer(slots=8, answer=answer) as server:
         few = ["--eval-questions", "8", "--eval-interval", "1", "--eval-sample", "4"]
         few += ["--num-questions", "6", "--only-operators", "qa,tidy,rephrase"]
@@ -184,11 +185,11 @@ def test_a_report_that_fails_takes_nothing_from_a_finished_training(
     def broken(*_: object) -> str:
         raise KeyError("no such colour")
 
-    monkeypatch.setattr("experiments.report.page.page", broken)
+    monkeypatch.setattr("query_mutator.reports.html.page.page", broken)
     run = write_run(tmp_path / "run", [transition(number) for number in range(100)])
     report_finished(run)
     said = capsys.readouterr().out
-    assert said.startswith("no report: KeyError: 'no such colour'; python -m experiments report ")
+    assert said.startswith("no report: KeyError: 'no such colour'; query-mutator report ")
     assert said.count("\n") == 1
 
 

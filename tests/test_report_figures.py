@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from experiments.events import Curve
-from experiments.report import write_report
-from experiments.report.digest import digest
-from experiments.report.figures import (
+from query_mutator.models.client import CallCounts
+from query_mutator.reports.events import Curve
+from query_mutator.reports.html import write_report
+from query_mutator.reports.html.digest import digest
+from query_mutator.reports.html.figures import (
     ALL,
     SHADES,
     Cell,
@@ -22,7 +23,7 @@ from experiments.report.figures import (
     Interval,
     stacked,
 )
-from experiments.report.findings import (
+from query_mutator.reports.html.findings import (
     Material,
     heat_map,
     learning,
@@ -31,16 +32,15 @@ from experiments.report.findings import (
     scores,
     time_spent,
 )
-from experiments.report.png import colour, draw_all, draw_png
-from experiments.report.several import Together, curves, curves_note, together
-from experiments.report.svg import draw
-from experiments.report.words import marked
-from experiments.runs import Run, load_run
-from model_client.client import CallCounts
+from query_mutator.reports.html.png import colour, draw_all, draw_png
+from query_mutator.reports.html.several import Together, curves, curves_note, together
+from query_mutator.reports.html.svg import draw
+from query_mutator.reports.html.words import marked
+from query_mutator.reports.runs import Run, load_run
+from query_mutator.runs.tags import HELDOUT
+from query_mutator.training.time_spent import time_metrics
 from tests.browser import Parsed
 from tests.report_runs import STEPS_IN_UPDATE, transition, write_run
-from training.tags import HELDOUT
-from training.time_spent import time_metrics
 
 
 def test_the_figures_are_those_of_the_transitions(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from errors import UserError
-from objectives import OBJECTIVES
-from training.settings import WEIGHTS, Settings, build_parser, hints, parse_settings
+from query_mutator.base.errors import UserError
+from query_mutator.objectives import OBJECTIVES
+from query_mutator.runs.settings import WEIGHTS, Settings, build_parser, hints, parse_settings
 
 
 def parse(*argv: str) -> Settings:

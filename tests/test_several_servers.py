@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from errors import UserError
-from model_client.calls import Call, Outcome
-from model_client.client import ModelClient
-from model_client.connect import connect
-from model_client.flows import FlowRunner
-from servers.simulated import Fault, SimulatedChild, SimulatedServer, start_simulated
+from query_mutator.base.errors import UserError
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.models.calls import Call, Outcome
+from query_mutator.models.client import ModelClient
+from query_mutator.models.connect import connect
+from query_mutator.models.flows import FlowRunner
+from query_mutator.servers.simulated import Fault, SimulatedChild, SimulatedServer, start_simulated
 from tests.conftest import SIMULATED_FLAGS, SIMULATED_MODELS
 from train_query_mutator import main
 
@@ -214,7 +215,12 @@ def _wait_until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.slow
 def test_a_run_whose_server_is_killed_and_comes_back_ends_as_asked(tmp_path: Path) -> None:
-    flags = ["--slots=4", "--mean-latency=0.05", "--sigma=0.5", "--questions=data/questions.jsonl"]
+    flags = [
+        "--slots=4",
+        "--mean-latency=0.05",
+        "--sigma=0.5",
+        f"--questions={DEFAULT_FILE}",
+    ]
     seen: dict[str, int] = {}
 
     def kill_and_restart(dying: SimulatedChild, done: threading.Event) -> None:

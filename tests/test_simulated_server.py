@@ -19,13 +19,18 @@ from typing import Any
 import pytest
 import requests
 
-import servers.simulated
-from servers.simulated import Fault, SimulatedServer, answer_from_questions, default_answer
-from servers.simulated.__main__ import read_latencies
-from servers.simulated.faults import ELSEWHERE, HOSTILE_TEXT
-from servers.simulated.latency import Latency
-from servers.simulated.scheduler import Slots
-from servers.simulated.stats import Recorder
+import query_mutator.servers.simulated
+from query_mutator.servers.simulated import (
+    Fault,
+    SimulatedServer,
+    answer_from_questions,
+    default_answer,
+)
+from query_mutator.servers.simulated.__main__ import read_latencies
+from query_mutator.servers.simulated.faults import ELSEWHERE, HOSTILE_TEXT
+from query_mutator.servers.simulated.latency import Latency
+from query_mutator.servers.simulated.scheduler import Slots
+from query_mutator.servers.simulated.stats import Recorder
 
 MODEL = "llama3.2:3b"
 OTHER_MODEL = "qwen2.5:3b"
@@ -929,7 +934,7 @@ def test_the_log_holds_the_last_requests_with_body_and_headers() -> None:
 
 
 def test_the_example_in_the_documentation_holds() -> None:
-    assert doctest.testmod(servers.simulated).failed == 0
+    assert doctest.testmod(query_mutator.servers.simulated).failed == 0
 
 
 def test_two_servers_run_side_by_side() -> None:
@@ -941,7 +946,15 @@ def test_two_servers_run_side_by_side() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_prints_its_address_and_ends_quietly(number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "servers.simulated", "--port", "0", "--models", "a,b"]
+    command = [
+        sys.executable,
+        "-m",
+        "query_mutator.servers.simulated",
+        "--port",
+        "0",
+        "--models",
+        "a,b",
+    ]
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -955,7 +968,13 @@ def test_the_command_prints_its_address_and_ends_quietly(number: signal.Signals)
 
 
 def test_the_command_says_why_it_cannot_start(plain_server: SimulatedServer) -> None:
-    command = [sys.executable, "-m", "servers.simulated", "--port", str(plain_server.port)]
+    command = [
+        sys.executable,
+        "-m",
+        "query_mutator.servers.simulated",
+        "--port",
+        str(plain_server.port),
+    ]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert ended.stderr.startswith("cannot start the simulated server: ")
@@ -974,7 +993,7 @@ def test_latencies_can_be_read_from_a_file(tmp_path: Path) -> None:
 
 def test_a_server_of_its_own_ends_with_the_one_who_started_it() -> None:
     code = (
-        "import os\nfrom servers.simulated import start_simulated\n"
+        "import os\nfrom query_mutator.servers.simulated import start_simulated\n"
         "with start_simulated() as child: print(child.process.pid, flush=True); os._exit(9)"
     )
     parent = subprocess.run(

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from command_line import DRIVING, PlainStream, exit_code, printable
 from evaluate_query_mutator import main as evaluate
-from experiments.__main__ import main as experiments
 from mutate_query import main as mutate
-from objectives.refusal.__main__ import main as refusal
-from servers.cache import ResponseCache
-from servers.cache import main as cache
-from servers.simulated import Fault, SimulatedServer
+from query_mutator.base.terminal import DRIVING, PlainStream, exit_code, printable
+from query_mutator.models.cache import ResponseCache
+from query_mutator.models.cache import main as cache
+from query_mutator.objectives.refusal.__main__ import main as refusal
+from query_mutator.reports.__main__ import main as experiments
+from query_mutator.servers.simulated import Fault, SimulatedServer
 from train_query_mutator import main as train
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202ereversed\u2066\x9b31m\x00\r\x08\u200b\ue000"
@@ -137,7 +137,7 @@ def test_texts_of_people_stay_as_they_are() -> None:
 def test_an_unusable_cache_is_a_line_and_the_run_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from model_client.session import _open_cache
+    from query_mutator.models.session import _open_cache
 
     (tmp_path / "notes.txt").write_text("no database" * 100)
     assert _open_cache(tmp_path / "notes.txt") is None

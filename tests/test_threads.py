@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from model_client.threads import CallThreads
+from query_mutator.models.threads import CallThreads
 
 
 @pytest.fixture

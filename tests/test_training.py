@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from servers.simulated import Fault, SimulatedServer, answer_from_questions
+from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.runs.checkpoints import Checkpoint, write_checkpoint
+from query_mutator.runs.directory import RunDirectory
+from query_mutator.runs.metrics import known_tag
+from query_mutator.servers.simulated import Fault, SimulatedServer, answer_from_questions
 from tests.conftest import SIMULATED_FLAGS, last_checkpoint, same_weights, weights
 from train_query_mutator import main
-from training.checkpoints import Checkpoint, write_checkpoint
-from training.metrics import known_tag
-from training.run_directory import RunDirectory
 
 SMALL = ["--num-processes", "4", "--num-steps", "4", "--num-env-steps", "48", "--batch-size", "4"]
 SMALL += ["--no-cache", "--no-eval", "--eval-interval", "0", "--num-questions", "48"]
@@ -98,7 +99,7 @@ def test_sixteen_environments_on_eight_slots_learn_the_same_as_one_call_at_a_tim
 ) -> None:
     flags = ["--num-processes", "16", "--num-steps", "2", "--num-env-steps", "64"]
     flags += ["--max-rewrites", "2", "--batch-size", "8"]
-    answer = answer_from_questions("data/questions.jsonl")
+    answer = answer_from_questions(DEFAULT_FILE)
     batched, unbatched = tmp_path / "batched", tmp_path / "unbatched"
     for run, more, limit in ((batched, [], 8), (unbatched, ["--no-batching"], 1)):
         with SimulatedServer(slots=8, mean_latency_s=0.02, sigma=1.0, answer=answer) as server:
@@ -160,7 +161,7 @@ def test_ctrl_c_saves_and_a_resumed_run_equals_one_that_was_not_interrupted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = ["--max-rewrites", "2", "--num-env-steps", "96", "--save-interval", "50"]
-    answer = answer_from_questions("data/questions.jsonl")
+    answer = answer_from_questions(DEFAULT_FILE)
     with SimulatedServer(answer=answer) as server:
         assert train(server, tmp_path / "whole", *flags) == 0
     with SimulatedServer(answer=answer, mean_latency_s=0.05) as server:

@@ -9,12 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation import statistics
-from evaluation.comparison import Comparison, Way, best_single, compare, score_and_length
-from evaluation.measuring import UNCHANGED, Measured, Tried
-from evaluation.report import as_text
-from evaluation.statistics import Difference, paired_differences
-from evaluation.verdict import CANNOT_TELL, HELPS, NO_HARM, NO_HELP, decide, judge
+from query_mutator.evaluation import statistics
+from query_mutator.evaluation.comparison import (
+    Comparison,
+    Way,
+    best_single,
+    compare,
+    score_and_length,
+)
+from query_mutator.evaluation.measuring import UNCHANGED, Measured, Tried
+from query_mutator.evaluation.report import as_text
+from query_mutator.evaluation.statistics import Difference, paired_differences
+from query_mutator.evaluation.verdict import CANNOT_TELL, HELPS, NO_HARM, NO_HELP, decide, judge
 
 SIMULATED_EVALUATIONS = 200
 

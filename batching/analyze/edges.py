@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from batching.core import BucketSpec, IntArray
 from batching.core.arrays import as_lengths, offsets_of, ranges
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 FloatArray = npt.NDArray[np.float64]
 Cost = Callable[[IntArray, IntArray], FloatArray]

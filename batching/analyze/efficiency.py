@@ -11,7 +11,7 @@ import numpy.typing as npt
 from batching.analyze.text import percent, table
 from batching.core import BucketSpec
 from batching.core.arrays import as_lengths
-from command_line import counted
+from query_mutator.base.terminal import counted
 
 
 @dataclass(frozen=True)

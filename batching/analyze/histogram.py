@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from batching.analyze.text import BAR_WIDTH, bar, percent
 from batching.core.arrays import as_lengths
-from command_line import counted
-from errors import UserError
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import counted
 
 PERCENTILES = (5, 25, 50, 75, 90, 95, 99)
 LAST_BIN_FROM = 99

@@ -13,8 +13,8 @@ from batching.analyze.histogram import LengthHistogram
 from batching.analyze.report import EfficiencyReport
 from batching.analyze.suggestion import FIGURES, Suggestion
 from batching.analyze.text import percent
-from command_line import counted
-from errors import UserError
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import counted
 
 TOKENS, PADDING, OTHER = "#2a78d6", "#c9d6e6", "#d9591f"
 DPI = 150

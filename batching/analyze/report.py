@@ -14,8 +14,8 @@ from batching.core import BatchShapeHistogram, BucketSpec, OverflowPolicy, PadPo
 from batching.core.arrays import as_lengths
 from batching.planning import BatchingConfig, BatchPlanBuilder
 from batching.planning.config import LONGEST_PACKED
-from command_line import counted
-from errors import UserError
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import counted
 
 CLOSE = 0.02
 """Ways that differ by less than this share are as good as each other: the simplest is taken."""

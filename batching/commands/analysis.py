@@ -19,9 +19,9 @@ from batching.commands.parts import (
     print_json,
 )
 from batching.commands.plans import add_budget, add_edges, longest_row
-from command_line import show_warnings
-from errors import UserError
-from training.flags import at_least
+from query_mutator.base.errors import UserError
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import show_warnings
 
 if TYPE_CHECKING:
     from batching.core import BucketSpec, IntArray

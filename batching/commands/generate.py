@@ -17,8 +17,8 @@ from batching.commands.parts import (
     bar,
     count,
 )
-from command_line import counted, say_error, show_warnings
-from errors import UserError
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import counted, say_error, show_warnings
 
 if TYPE_CHECKING:
     from batching.generation import SampleStore, Tokenizer

@@ -27,9 +27,9 @@ from batching.commands.sample_output import (
     save_buffer,
     summary,
 )
-from command_line import counted, printable, show_warnings
-from errors import UserError
-from training.flags import at_least
+from query_mutator.base.errors import UserError
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import counted, printable, show_warnings
 
 if TYPE_CHECKING:
     from batching.generation import Tokenizer
@@ -130,7 +130,7 @@ def run_episodes(args: argparse.Namespace) -> int:
 
 def run_info(args: argparse.Namespace) -> int:
     """Shows the opening of the first episode, and the move that is advised."""
-    from servers.puzzle_games import GAMES, SIZES
+    from batching.streaming.puzzle_games import GAMES, SIZES
 
     config = _config(args, episodes=1)
     opening = _opening(args, config)
@@ -167,7 +167,8 @@ def _opening(args: argparse.Namespace, config: GymConfig) -> GymObservation:
     finally:
         logging.disable(logging.NOTSET)
     if episode.failed or not seen:
-        advice = f"A puzzle server of our own: python -m servers.puzzle --port {config.port}"
+        command = f"python -m batching.streaming.puzzle_server --port {config.port}"
+        advice = f"A puzzle server of our own: {command}"
         raise UserError(
             f"{episode.failure or 'the puzzle is solved before it begins'}"
             + (f"\n{advice}" if episode.failure.startswith("cannot connect") else "")

@@ -25,8 +25,8 @@ from batching.commands.parts import (
     partial_of,
     print_json,
 )
-from command_line import counted, printable, show_warnings
-from errors import UserError
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import counted, printable, show_warnings
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
 
@@ -59,7 +59,7 @@ def run_build(args: argparse.Namespace) -> int:
     from batching.generation.dataset import TEXTS_AT_ONCE, dataset_hash, measure_texts, read_texts
     from batching.generation.length_cache import LengthCache
     from batching.generation.tokenizers import load_tokenizer
-    from training.files import sync
+    from query_mutator.base.files import sync
 
     show_warnings()
     output: Path = args.output

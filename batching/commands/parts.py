@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from command_line import OneLineParser, printable
-from errors import UserError
-from untrusted import parse_json
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import OneLineParser, printable
+from query_mutator.base.untrusted import parse_json
 
 if TYPE_CHECKING:
     from batching.generation.length_cache import LengthCache

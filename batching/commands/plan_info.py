@@ -17,7 +17,7 @@ from batching.commands.parts import (
     pairs,
     print_json,
 )
-from command_line import counted, printable
+from query_mutator.base.terminal import counted, printable
 
 if TYPE_CHECKING:
     from batching.core import BatchShapeHistogram

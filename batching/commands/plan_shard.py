@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from batching.commands.parts import Commands, add_command, add_overwrite, add_plan
-from command_line import counted
-from errors import UserError
-from training.flags import at_least
+from query_mutator.base.errors import UserError
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import counted
 
 MOST_RANKS = 65_536
 EPOCHS_SHOWN = 5

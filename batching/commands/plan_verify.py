@@ -15,8 +15,8 @@ from batching.commands.parts import (
     open_lengths,
     print_json,
 )
-from command_line import printable, show_warnings
-from errors import UserError
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import printable, show_warnings
 
 if TYPE_CHECKING:
     from batching.generation.length_cache import LengthCache

@@ -21,9 +21,9 @@ from batching.commands.parts import (
 from batching.commands.plan_info import add_info, in_words, tell_losses
 from batching.commands.plan_shard import add_shard
 from batching.commands.plan_verify import add_verify
-from command_line import show_warnings
-from errors import UserError
-from training.flags import at_least
+from query_mutator.base.errors import UserError
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import show_warnings
 
 if TYPE_CHECKING:
     from batching.core import BatchSpec

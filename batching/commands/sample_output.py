@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from batching.commands.parts import add_overwrite
-from command_line import counted
-from errors import UserError
-from training.flags import at_least
+from query_mutator.base.errors import UserError
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import counted
 
 if TYPE_CHECKING:
     from batching.streaming import ReplayBuffer, StreamMetrics
@@ -62,7 +62,7 @@ def open_buffer(args: argparse.Namespace) -> Iterator[ReplayBuffer | None]:
 
     Nobody else writes to its file meanwhile: of two writers, one would lose its samples.
     """
-    from batching.core.locks import only_writer
+    from query_mutator.base.locks import only_writer
 
     path: Path | None = args.buffer
     if path is None:

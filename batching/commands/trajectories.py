@@ -17,8 +17,8 @@ from batching.commands.sample_output import (
     save_buffer,
     summary,
 )
-from command_line import counted, show_warnings
-from errors import UserError
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import counted, show_warnings
 
 if TYPE_CHECKING:
     from batching.streaming import PipelineStream, ReplayBuffer, StreamSample

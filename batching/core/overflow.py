@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from batching.core.arrays import IntArray, offsets_of
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 
 class OverflowPolicy(StrEnum):

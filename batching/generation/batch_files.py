@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Any
 
 from batching.core import BatchSpec, Sample
-from batching.core.locks import take
 from batching.generation.batches import CollatedBatch, collate
 from batching.planning import BatchPlan
-from command_line import counted
-from errors import UserError
-from training.files import PARTIAL, remove_partial, write_atomically
-from untrusted import DEEPEST, open_file, parse_json, read_text
+from query_mutator.base.errors import UserError
+from query_mutator.base.files import PARTIAL, remove_partial, write_atomically
+from query_mutator.base.locks import take
+from query_mutator.base.terminal import counted
+from query_mutator.base.untrusted import DEEPEST, open_file, parse_json, read_text
 
 MANIFEST = "manifest.json"
 VERSION = 1

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from batching.core import BatchSpec, Sample
 from batching.planning import PADDING_SEGMENT, pack_row
-from errors import UserError
-from untrusted import parse_json
+from query_mutator.base.errors import UserError
+from query_mutator.base.untrusted import parse_json
 
 ARRAYS = {
     "input_ids": np.int32,

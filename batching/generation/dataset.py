@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from batching.core import Sample
 from batching.generation.tokenizers import ByteTokenizer, Tokenizer
-from errors import UserError
-from training.run_directory import CONFIG, TRANSITIONS
-from untrusted import DEEPEST, MOST_BYTES, open_file, parse_json, read_lines
+from query_mutator.base.errors import UserError
+from query_mutator.base.untrusted import DEEPEST, MOST_BYTES, open_file, parse_json, read_lines
+from query_mutator.runs.directory import CONFIG, TRANSITIONS
 
 if TYPE_CHECKING:
-    from operators import Operator
+    from query_mutator.operators import Operator
 
 WHAT = "the data set"
 TURN_BEGINS, TURN_ENDS = "<|im_start|>", "<|im_end|>"
@@ -94,9 +94,9 @@ def dataset_hash(path: str | Path) -> str:
 
 def run_operators(run: Path) -> Sequence[Operator]:
     """Those that a run was trained with; the shipped ones where it does not say."""
-    from evaluation.trained_policy import load_run  # takes torch along
-    from operators import load_operators
-    from training.run_directory import RunDirectory
+    from query_mutator.evaluation.trained_policy import load_run  # takes torch along
+    from query_mutator.operators import load_operators
+    from query_mutator.runs.directory import RunDirectory
 
     return load_run(RunDirectory(run))[1] if (run / CONFIG).is_file() else load_operators()
 

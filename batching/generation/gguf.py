@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from errors import UserError
-from untrusted import open_file
+from query_mutator.base.errors import UserError
+from query_mutator.base.untrusted import open_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from batching.core.arrays import IntArray
-from batching.core.locks import take
-from errors import UserError
-from training.files import PARTIAL, sync
-from untrusted import open_file, parse_json
+from query_mutator.base.errors import UserError
+from query_mutator.base.files import PARTIAL, sync
+from query_mutator.base.locks import take
+from query_mutator.base.untrusted import open_file, parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 
 class LlamaTokens:

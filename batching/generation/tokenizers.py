@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from batching.generation.gguf import GgufVocabulary, is_gguf
-from errors import UserError
-from untrusted import DEEPEST, parse_json, read_text
+from query_mutator.base.errors import UserError
+from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
 
 if TYPE_CHECKING:
     import tokenizers
@@ -155,7 +155,7 @@ def load_tokenizer(name: str) -> Tokenizer:
     if name == BYTES:
         return ByteTokenizer()
     if name == EMBEDDED:
-        from servers.embedded import gguf_path
+        from query_mutator.servers.embedded import gguf_path
 
         return _from_gguf(name, gguf_path())
     path = Path(name)

@@ -10,7 +10,7 @@ from typing import Any
 from batching.core import BatchSpec
 from batching.planning.plan import BatchPlan
 from batching.planning.sharding import RemainderPolicy
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from batching.core.table import table_of
 from batching.planning.places import replaced, written_whole
 from batching.planning.plan import VERSION, BatchPlan, EpochPlan, PlanMeta
 from batching.planning.sharding import RemainderPolicy, ShardCounts
-from errors import UserError
-from training.files import sync
-from untrusted import DEEPEST, MOST_BYTES, parse_json, read_lines, read_text
+from query_mutator.base.errors import UserError
+from query_mutator.base.files import sync
+from query_mutator.base.untrusted import DEEPEST, MOST_BYTES, parse_json, read_lines, read_text
 
 META = "meta.json"
 

@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from batching.core.locks import left_over, only_writer
-from errors import UserError
-from training.files import PARTIAL, sync
+from query_mutator.base.errors import UserError
+from query_mutator.base.files import PARTIAL, sync
+from query_mutator.base.locks import left_over, only_writer
 
 
 @contextlib.contextmanager

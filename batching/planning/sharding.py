@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from batching.core import BatchTable, IntArray
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 
 class RemainderPolicy(StrEnum):

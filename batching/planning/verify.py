@@ -8,7 +8,7 @@ from batching.core import Lengths, ids_and_lengths
 from batching.planning.builder import BatchPlanBuilder
 from batching.planning.fingerprint import lengths_digest
 from batching.planning.plan import BatchPlan, EpochPlan
-from errors import UserError
+from query_mutator.base.errors import UserError
 
 
 def verify(plan: BatchPlan, lengths: Lengths | None = None) -> list[str]:

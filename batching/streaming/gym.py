@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from batching.streaming.protocols import TextTokenizer
+from batching.streaming.puzzle_games import Conversation
 from batching.streaming.puzzles import Connection, GymObservation, PuzzleSession
 from batching.streaming.samples import StreamMetrics, StreamSample
 from batching.streaming.telnet import ConnectionFailedError, TelnetConnection
 from batching.streaming.texts import text_sample
-from errors import UserError
-from servers.puzzle_games import Conversation
+from query_mutator.base.errors import UserError
 
 logger = logging.getLogger(__name__)
 
@@ -191,7 +191,8 @@ class GymEpisodeStream:
         )
 
     def _advice(self) -> str:
-        return f"Is a puzzle server running? `python -m servers.puzzle --port {self.config.port}`"
+        command = f"python -m batching.streaming.puzzle_server --port {self.config.port}"
+        return f"Is a puzzle server running? `{command}`"
 
     def _episode(self, number: int) -> GymEpisode:
         config = self.config

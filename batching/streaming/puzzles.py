@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from batching.streaming.puzzle_games import GAMES
 from batching.streaming.telnet import ConnectionFailedError
-from command_line import printable
-from servers.puzzle_games import GAMES
-from untrusted import DEEPEST, parse_json
+from query_mutator.base.terminal import printable
+from query_mutator.base.untrusted import DEEPEST, parse_json
 
 MOST_LINES = 5_000
 """In one answer: a server that never comes to the point is left."""

@@ -9,12 +9,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from batching.core.locks import left_over, only_writer
 from batching.streaming.replay import ReplayBuffer, ReplayCounts
 from batching.streaming.samples import MOST_VALUES, StreamSample, check_readable
-from errors import UserError
-from training.files import write_atomically
-from untrusted import DEEPEST, parse_json, read_lines
+from query_mutator.base.errors import UserError
+from query_mutator.base.files import write_atomically
+from query_mutator.base.locks import left_over, only_writer
+from query_mutator.base.untrusted import DEEPEST, parse_json, read_lines
 
 VERSION = 1
 WHAT = "the replay buffer"

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from batching.streaming.samples import MOST_VALUES, StreamSample, check_readable
-from errors import UserError
-from training.files import write_atomically
-from untrusted import parse_json, read_lines
+from query_mutator.base.errors import UserError
+from query_mutator.base.files import write_atomically
+from query_mutator.base.untrusted import parse_json, read_lines
 
 WHAT = "the samples"
 NAMES = {"id": "sample_id", "prompt": "prompt", "completion": "completion"}

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from batching.core.samples import Sample
-from errors import UserError
-from untrusted import DEEPEST, MOST_BYTES
+from query_mutator.base.errors import UserError
+from query_mutator.base.untrusted import DEEPEST, MOST_BYTES
 
 LARGEST = 1e15
 """Rewards and priorities beyond it are mistakes, and their sums would lose the others."""

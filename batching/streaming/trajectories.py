@@ -17,12 +17,12 @@ import numpy as np
 from batching.streaming.protocols import TextTokenizer
 from batching.streaming.samples import StreamMetrics, StreamSample
 from batching.streaming.texts import text_sample
-from environment.episodes import STOP_ACTION
-from environment.steps import ActionMask, Observation
-from errors import UserError
-from experiments.transitions import read_transitions
-from operators import Operator
-from rl_query_mutator_env import QueryMutationEnv
+from ppo.steps import ActionMask, Observation
+from query_mutator.base.errors import UserError
+from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.environment.episodes import STOP_ACTION
+from query_mutator.operators import Operator
+from query_mutator.runs.transitions import read_transitions
 
 SOURCE = "mutation"
 STOP = "stop"

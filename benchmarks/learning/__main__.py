@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from command_line import OneLineParser, exit_code, leave
-from errors import UserError
-from training.flags import at_least
+from query_mutator.base.errors import UserError
+from query_mutator.base.flags import at_least
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 if TYPE_CHECKING:
     from benchmarks.learning.tasks import Task
@@ -72,7 +72,7 @@ def run(argv: Sequence[str] | None = None) -> int:
 def simulated_tasks(seeds: Sequence[int]) -> dict[int, Task]:
     """A task of its own for each seed, all on the shipped questions."""
     from benchmarks.learning.tasks import observe, simulated_task
-    from data import load_questions
+    from query_mutator.data import load_questions
 
     questions = load_questions()
     observed = observe(questions)

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.learning.tasks import Task
-from environment.steps import EnvGroup
 from ppo import PPO, ActorCritic, RolloutStorage, collect_rollout
 from ppo.gym_group import GymGroup
-from training.settings import Settings
-from training.trainer import ppo_settings
+from ppo.steps import EnvGroup
+from query_mutator.runs.settings import Settings
+from query_mutator.training.trainer import ppo_settings
 
 Values = dict[int, float]
 """What the greedy choice is worth on held-out contexts, after so many steps.

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.learning.tasks import Task, observations_of
-from environment.episodes import EpisodeView, opening_state
-from errors import UserError
-from evaluation.measuring import UNCHANGED, Measured
-from model_client.encoders import PACKAGED_MODEL, load_encoder
+from query_mutator.base.errors import UserError
+from query_mutator.environment.episodes import EpisodeView, opening_state
+from query_mutator.evaluation.measuring import UNCHANGED, Measured
+from query_mutator.models.encoders import PACKAGED_MODEL, load_encoder
 
 HELD_OUT = 3
 """One question in so many is held out."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.statistics import paired_differences
+from query_mutator.evaluation.statistics import paired_differences
 
 OURS = "ours"
 FEWEST_SEEDS = 5

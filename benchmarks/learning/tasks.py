@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from data import Question
-from environment.episodes import EpisodeState, EpisodeView, opening_state
-from environment.features import query_features
-from model_client.encoders import PACKAGED_MODEL, Encoder, load_encoder
-from objectives.refusal import opens_as_refusal
-from operators import load_operators
+from query_mutator.data import Question
+from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_state
+from query_mutator.environment.features import query_features
+from query_mutator.models.encoders import PACKAGED_MODEL, Encoder, load_encoder
+from query_mutator.objectives.refusal import opens_as_refusal
+from query_mutator.operators import load_operators
 
 NOISE = 0.2
 """Deviation of a reward around the worth of its action."""

@@ -1,8 +1,9 @@
 """A student learns puzzles while playing them: episodes, a replay buffer, batches, and again.
 
 It makes the moves that it has learned and asks for a hint where it has learned none, so that it
-asks less and less. The puzzles run in this process; with `python -m servers.puzzle` in another
-terminal, `GymEpisodeStream` in place of `MockGymStream` plays the same over the network.
+asks less and less. The puzzles run in this process; with `python -m
+batching.streaming.puzzle_server` in another terminal, `GymEpisodeStream` in place of
+`MockGymStream` plays the same over the network.
 
 Run it from the repository: python examples/batching/08_online_learning.py
 """

@@ -1,8 +1,0 @@
-"""Families of questions whose answers are computed: arithmetic, units and dates."""
-
-from data.families import arithmetic, dates, units
-from data.families.problem import Family
-
-FAMILIES: tuple[Family, ...] = (arithmetic.FAMILY, units.FAMILY, dates.FAMILY)
-
-__all__ = ["FAMILIES", "Family"]

@@ -1,6 +1,0 @@
-"""Refusals: told from answers, by kind, with the words that decided."""
-
-from objectives.refusal.detector import Refusal, RefusalDetector, find_refusals, load_detector
-from objectives.refusal.rules import opens_as_refusal
-
-__all__ = ["Refusal", "RefusalDetector", "find_refusals", "load_detector", "opens_as_refusal"]

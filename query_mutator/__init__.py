@@ -1,0 +1,1 @@
+"""Learns how to rephrase questions so that a language model answers them well."""

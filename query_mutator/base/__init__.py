@@ -1,0 +1,1 @@
+"""What every room uses: errors, files, flags, the terminal, untrusted text."""

@@ -1,0 +1,180 @@
+"""Flags made from the fields of a dataclass: their help, their parsing, their limits."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import MISSING, Field, field
+from typing import Any
+
+from query_mutator.base.errors import UserError
+
+AUTO = "auto"
+LARGEST_WEIGHT = 1e6
+"""With larger ones a loss could leave the range of float32."""
+
+
+def whole_number(text: str | float) -> int:
+    """A whole number as people write it: `10000`, `1e4`, `10_000`.
+
+    >>> whole_number("1e4"), whole_number("2_000")
+    (10000, 2000)
+    """
+    value = float(text)
+    if value != int(value):
+        raise ValueError(f"{text} is not a whole number")
+    return int(value)
+
+
+def batch_size(text: str | float) -> int | str:
+    """A number of calls, or `auto`.
+
+    >>> batch_size("auto"), batch_size("8")
+    ('auto', 8)
+    """
+    return AUTO if text == AUTO else whole_number(text)
+
+
+def at_least(least: int, most: int = 2**32 - 1) -> Callable[[str], int]:
+    """Reads whole numbers, for argparse; smaller and larger ones are refused."""
+
+    def read(text: str) -> int:
+        try:
+            value = whole_number(text)
+        except (ValueError, OverflowError):
+            value = least - 1
+        if not least <= value <= most:
+            bounds = f"from {least} on" if value < least else f"up to {most}"
+            raise argparse.ArgumentTypeError(f"must be a whole number {bounds}, not {text}")
+        return value
+
+    return read
+
+
+def fraction(text: str) -> float:
+    """A number between 0 and 1, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1, not {text}")
+    return value
+
+
+def flag(
+    default: Any,
+    group: str,
+    help: str,
+    *,
+    parse: Callable[[Any], Any] | None = None,
+    at_least: float | None = None,
+    above: float | None = None,
+    at_most: float | None = None,
+    metavar: str | None = None,
+) -> Any:
+    """A dataclass field that becomes a flag."""
+    metadata = {
+        "group": group,
+        "help": help,
+        "parse": parse or type(default),
+        "at_least": at_least,
+        "above": above,
+        "at_most": at_most,
+        "metavar": metavar,
+    }
+    if isinstance(default, list):
+        return field(default_factory=lambda: list(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def weight(default: float, group: str, help: str) -> Any:
+    """A flag that says how much something counts."""
+    return flag(default, group, help, at_least=0, at_most=LARGEST_WEIGHT)
+
+
+def option_of(name: str) -> str:
+    """The flag of a field.
+
+    >>> option_of("batch_size")
+    '--batch-size'
+    """
+    return "--" + name.replace("_", "-")
+
+
+def add_flag(group: Any, item: Field[Any]) -> None:
+    """Adds the flag of a field to a group of a parser."""
+    option = option_of(item.name)
+    default = _default(item)
+    help_text = item.metadata["help"]
+    if default is True:
+        group.add_argument(
+            option, dest=item.name, action="store_true", help=help_text + " (default)"
+        )
+        opposite = option.replace("--use-", "--no-")
+        group.add_argument(
+            opposite, dest=item.name, action="store_false", help=f"the opposite of {option}"
+        )
+    elif isinstance(default, bool):
+        group.add_argument(option, dest=item.name, action="store_true", help=help_text)
+    elif isinstance(default, list):
+        group.add_argument(
+            option, action="append", metavar=item.metadata["metavar"], help=help_text
+        )
+    else:
+        shown = "" if default in (None, "") else f" (default {default})"
+        kind = item.metadata["parse"]
+        metavar = {int: "N", whole_number: "N", batch_size: "N", float: "X"}.get(kind, "TEXT")
+        group.add_argument(
+            option, metavar=metavar, help=help_text.replace("%", "%%") + shown, type=str
+        )
+
+
+def parsed(item: Field[Any], value: Any) -> Any:
+    """The value of a flag from what a command line or a config file holds."""
+    default = _default(item)
+    option = option_of(item.name)
+    if value is None and default is None:
+        return None
+    if isinstance(default, bool | list):
+        expected = bool if isinstance(default, bool) else list
+        if expected is list and isinstance(value, str):
+            value = [value]
+        texts = not isinstance(value, list) or all(isinstance(text, str) for text in value)
+        if not isinstance(value, expected) or not texts:
+            kind = "true or false" if expected is bool else "a list of texts"
+            raise UserError(f"{option} must be {kind} in a config file")
+        return value
+    parse = item.metadata["parse"]
+    try:
+        if isinstance(value, bool | list | dict | None) or (
+            parse is str and not isinstance(value, str)
+        ):
+            raise ValueError
+        if parse is int:
+            return whole_number(value)
+        return parse(value)
+    except (ValueError, OverflowError) as error:
+        kinds: dict[Any, str] = {float: "a number", str: "text"}
+        kinds[batch_size] = "auto or a whole number"
+        kind = kinds.get(parse, "a whole number")
+        raise UserError(f"{option} must be {kind}, not {str(value)[:200]!r}") from error
+
+
+def check_bounds(item: Field[Any], value: float) -> None:
+    """Refuses a number outside of its flag's limits."""
+    option = option_of(item.name)
+    limits = item.metadata
+    # Written so that a NaN is refused too.
+    if limits["at_least"] is not None and not value >= limits["at_least"]:
+        raise UserError(f"{option} must be at least {limits['at_least']}, not {value}")
+    if limits["above"] is not None and not value > limits["above"]:
+        raise UserError(f"{option} must be above {limits['above']}, not {value}")
+    if limits["at_most"] is not None and not value <= limits["at_most"]:
+        raise UserError(f"{option} must be at most {limits['at_most']}, not {value}")
+    if value in (float("inf"), float("-inf")):
+        raise UserError(f"{option} must be finite")
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default_factory() if item.default_factory is not MISSING else item.default

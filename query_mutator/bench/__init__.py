@@ -1,0 +1,1 @@
+"""Measures ways to make many model calls at once."""

@@ -1,0 +1,8 @@
+"""What can be said about an English question, and changed in it, without a model."""
+
+from query_mutator.english.asking import ask_in_full
+from query_mutator.english.filler import drop_filler
+from query_mutator.english.names import capitalise_names
+from query_mutator.english.spelling import correct_spelling
+
+__all__ = ["ask_in_full", "capitalise_names", "correct_spelling", "drop_filler"]

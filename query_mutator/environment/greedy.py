@@ -1,0 +1,90 @@
+"""What a trained policy does with a question: the most probable action at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ppo.steps import ActionMask, Observation
+from query_mutator.environment.asking import CallCost, TargetAnswer
+from query_mutator.environment.episodes import (
+    STOP_ACTION,
+    EpisodeState,
+    EpisodeView,
+    Rewrite,
+    opening_flow,
+    rewrite_flow,
+)
+from query_mutator.models.roles import Roles
+from query_mutator.operators import Operator
+
+
+class Predictor(Protocol):
+    """A policy, as far as acting goes."""
+
+    def predict(
+        self, observations: Observation, masks: ActionMask
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+        """Log-probabilities of all actions, and values: a row for each observation."""
+
+
+@dataclass(frozen=True)
+class GreedyEpisode:
+    """An episode as the policy would have it."""
+
+    state: EpisodeState
+    """What was reached; where a call failed, what had been reached before it."""
+    opened: EpisodeState
+    """The question unchanged."""
+    opening: TargetAnswer
+    rewrites: tuple[Rewrite, ...]
+    probabilities: tuple[float, ...]
+    """Of all actions, at the first choice; empty where there was none."""
+    failure: str = ""
+
+    @property
+    def mutation_costs(self) -> list[CallCost]:
+        return [rewrite.mutation.cost for rewrite in self.rewrites if rewrite.asked_mutator]
+
+    @property
+    def answer_costs(self) -> list[CallCost]:
+        asked = [rewrite.answer.cost for rewrite in self.rewrites if rewrite.asked_target]
+        return [self.opening.cost, *asked]
+
+
+def greedy_flow(
+    policy: Predictor,
+    question: str,
+    operators: Sequence[Operator],
+    view: EpisodeView,
+    roles: Roles,
+    *,
+    least_probability: float = 0.0,
+) -> Generator[Any, Any, GreedyEpisode]:
+    """The flow of one question: ask, let the policy choose, rewrite, ask again.
+
+    A choice that is less probable than `least_probability` is not carried out.
+    """
+    state, opening = yield from opening_flow(question, roles, max_rewrites=view.max_rewrites)
+    opened = state
+    rewrites: list[Rewrite] = []
+    first: tuple[float, ...] = ()
+    failure = opening.reason if opening.failed else ""
+    while not failure and state.steps_left > 0:
+        observation = yield from view.observe_flow(state)
+        log_probs, _ = policy.predict(observation[None], view.action_mask(state)[None])
+        probabilities = np.exp(log_probs[0])
+        first = first or tuple(float(probability) for probability in probabilities)
+        action = int(probabilities.argmax())
+        if action == STOP_ACTION or probabilities[action] < least_probability:
+            break
+        rewrite = yield from rewrite_flow(state, action - 1, operators, roles)
+        failure = rewrite.failure
+        if not failure:
+            rewrites.append(rewrite)
+            state = rewrite.state
+    return GreedyEpisode(state, opened, opening, tuple(rewrites), first, failure)

@@ -1,0 +1,321 @@
+"""What `evaluate_query_mutator.py` does, and the end of a training run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+from query_mutator.base.errors import ServerUnavailableError, UserError
+from query_mutator.base.terminal import counted, printable, show_warnings
+from query_mutator.data import Question, load_questions, sample_questions, split_questions
+from query_mutator.environment.scoring import flow_handlers
+from query_mutator.evaluation.comparison import compare
+from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
+from query_mutator.evaluation.measuring import Asking, Measured, fingerprint, measure_flow
+from query_mutator.evaluation.rating import helpful_rate, judge_and_facts
+from query_mutator.evaluation.records import Records
+from query_mutator.evaluation.report import as_json, as_text, draw, several_as_text
+from query_mutator.evaluation.several import Evaluated, compare_together
+from query_mutator.evaluation.trained_policy import (
+    TrainedPolicy,
+    changed,
+    check_same_task,
+    load_run,
+    load_trained,
+    use_one_thread,
+)
+from query_mutator.evaluation.verdict import decide, decide_together
+from query_mutator.models.connect import told_digests
+from query_mutator.models.flows import FlowRunner
+from query_mutator.models.outages import Outage
+from query_mutator.models.session import Models, open_models
+from query_mutator.runs.directory import RunDirectory
+from query_mutator.runs.settings import Settings, may_ask_judge
+from query_mutator.runs.task import Task, load_task, model_options
+from query_mutator.training.command import Finished, say_servers
+
+logger = logging.getLogger(__name__)
+
+EVALUATION = "evaluation"
+TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
+SCORING = 2
+"""To be raised with any change of how questions are edited or answers scored: records made before
+are then not used."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which questions are asked, and where the result goes."""
+
+    heldout: list[Question]
+    training: list[Question]
+    directory: Path
+    again: str
+    """The command that goes on with an interrupted evaluation."""
+    dataset: str | None = None
+    """The file that the held-out questions are from; None for the shipped ones."""
+    margin: float = MARGIN
+
+
+def evaluate_finished(finished: Finished) -> None:
+    """The evaluation at the end of a training run."""
+    run, settings, task = finished.run, finished.settings, finished.task
+    if not task.heldout:
+        print("no question is held out, so the policy is not evaluated (split: heldout)")
+        return
+    plan = make_plan(
+        task.heldout,
+        task.train,
+        run.path / EVALUATION,
+        again=f"python evaluate_query_mutator.py {shlex.quote(str(run.path))}"
+        + (f" --num-questions {settings.eval_questions}" if settings.eval_questions else ""),
+        dataset=settings.dataset,
+        num_questions=settings.eval_questions,
+    )
+    trained = load_trained(run, settings, task.operators)
+    evaluate(trained, task, finished.models, plan, settings)
+
+
+def evaluate_command(run_paths: Sequence[str], *, output: str | None, **options: Any) -> None:
+    """Evaluates the policies of runs, and several together too."""
+    show_warnings()
+    use_one_thread()
+    if len({Path(path).resolve() for path in run_paths}) < len(run_paths):
+        raise UserError("a run is named twice: name each once")
+    if output and Path(output).exists() and not Path(output).is_dir():
+        raise UserError(f"--output {output} is a file: name a directory")
+    if output and len(run_paths) > 1:
+        raise UserError("--output is for one run: leave it out, each run keeps its own results")
+    objectives = {load_run(RunDirectory(path))[0].objective for path in run_paths}
+    if len(objectives) > 1:
+        raise UserError(
+            f"the runs have different objectives ({', '.join(sorted(objectives))}), so their "
+            "scores do not compare: evaluate each by itself"
+        )
+    evaluated = []
+    for path in run_paths:
+        if len(run_paths) > 1:
+            print(f"\n{printable(path)}")
+        evaluated.append(_evaluate_run(path, output=output, **options))
+    if len(evaluated) > 1:
+        together = compare_together(evaluated)
+        verdict = decide_together(together, margin=options["margin"])
+        print(f"\n{several_as_text(together, verdict)}")
+
+
+def _evaluate_run(
+    run_path: str,
+    *,
+    dataset: str | None,
+    num_questions: int | None,
+    num_training: int,
+    output: str | None,
+    margin: float,
+    changes: dict[str, Any],
+) -> Evaluated:
+    """Evaluates one run's policy."""
+    run = RunDirectory(run_path)
+    of_run, operators = load_run(run)
+    settings = changed(of_run, changes)
+    if changes.get("judge_model") and not may_ask_judge(settings):
+        raise UserError(
+            f"the run's objective, {settings.objective}, asks no judge: leave out --judge-model"
+        )
+    trained = load_trained(run, settings, operators)
+    task = load_task(settings, operators)
+    check_same_task(run, task)
+    heldout = _other_heldout(dataset, task, settings) if dataset else task.heldout
+    directory = Path(output) if output else run.path / _name(dataset, of_run, settings)
+    plan = make_plan(
+        heldout,
+        task.train,
+        directory,
+        again=shlex.join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
+        dataset=dataset or settings.dataset,
+        num_questions=num_questions,
+        num_training=num_training,
+        margin=margin,
+    )
+    with open_models(**model_options(settings)) as models:
+        say_servers(models, settings)
+        return evaluate(trained, task, models, plan, settings)
+
+
+def _other_heldout(dataset: str, task: Task, settings: Settings) -> list[Question]:
+    """The held-out questions of another file, without those that the run was trained on."""
+    heldout = split_questions(load_questions(dataset))[1]
+    trained_on = {question.meaning for question in task.train}
+    unseen = [question for question in heldout if question.meaning not in trained_on]
+    if len(unseen) < len(heldout):
+        logger.warning(
+            "%s of %s left out: trained on by the run",
+            counted(len(heldout) - len(unseen), "question"),
+            dataset,
+        )
+    if task.objective.needs_reference:
+        for question in unseen:
+            if not question.reference:
+                raise UserError(
+                    f"question '{question.id}' of {dataset} has no reference, which the run's "
+                    f"objective {settings.objective} needs.\n"
+                    "Give every question one, or evaluate a run trained with --objective helpful"
+                )
+    return unseen
+
+
+def make_plan(
+    heldout: Sequence[Question],
+    training: Sequence[Question],
+    directory: Path,
+    *,
+    again: str,
+    dataset: str | None = None,
+    num_questions: int | None = None,
+    num_training: int = TRAINING_QUESTIONS,
+    margin: float = MARGIN,
+) -> Plan:
+    """The questions to ask: all, or samples that do not change with the seed of a run."""
+    if not heldout:
+        raise UserError("no question is held out: an evaluation needs some (split: heldout)")
+    chosen = sample_questions(heldout, num_questions)
+    return Plan(chosen, sample_questions(training, num_training), directory, again, dataset, margin)
+
+
+def evaluate(
+    trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
+) -> Evaluated:
+    """Asks, compares, writes and prints."""
+    asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
+    try:
+        records = Records(plan.directory, _fingerprint(asking, settings, task, models))
+    except OSError as error:
+        raise UserError(f"cannot write to {plan.directory}: {error.strerror}") from error
+    try:
+        _measure(plan, asking, models, records, settings.max_workers)
+    except (KeyboardInterrupt, ServerUnavailableError):
+        done = sum(not measured.failure for measured in records.measured.values())
+        print(
+            f"\n{counted(done, 'question')} done and kept; go on with: {printable(plan.again)}",
+            file=sys.stderr,
+        )
+        raise
+    heldout, failures = _without_failures(_measured(plan.heldout, records))
+    training, failures_in_training = _without_failures(_measured(plan.training, records))
+    if not heldout or not training:
+        reason = (failures or failures_in_training)[0]
+        raise ServerUnavailableError(f"no question could be asked in every way ({reason})")
+    comparison = compare(heldout, training, helpful_rate(models.encoder))
+    verdict = decide(comparison, margin=plan.margin)
+    judge = judge_and_facts(plan.heldout, heldout) if settings.objective == "judge" else None
+    text = as_text(comparison, verdict, judge)
+    if failures:
+        text = f"{counted(len(failures), 'question')} left out: a call failed.\n\n{text}"
+    about = {
+        "env_steps": trained.env_steps,
+        "objective": settings.objective,
+        "dataset": plan.dataset or "shipped",
+        "target_model": models.roles.target_model,
+        "mutator_model": models.roles.mutator_model,
+        "judge_model": models.roles.judge_model if may_ask_judge(settings) else None,
+        "judge": asdict(judge) | {"agreement": judge.agreement} if judge else None,
+        "margin": plan.margin,
+        "left_out": len(failures),
+    }
+    (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
+    figures = json.dumps(as_json(comparison, verdict, about), indent=2, ensure_ascii=False)
+    (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
+    print(f"\n{text}\n")
+    print(printable(f"picture: {draw(comparison, verdict, plan.directory / PICTURE)}"))
+    return Evaluated(heldout, comparison.best_single)
+
+
+def _measure(
+    plan: Plan, asking: Asking, models: Models, records: Records, max_workers: int | None
+) -> None:
+    """Asks what has not been asked yet, each question in every way."""
+    handlers = flow_handlers(asking.objective, models.encoder)
+    runner = FlowRunner(models.client, handlers, max_workers=max_workers)
+    singles = replace(asking, policy=None)
+    waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
+    total = len(waiting)
+    waiting = [(q, how) for q, how in waiting if fingerprint(q) not in records.measured]
+    failed = 0
+    with tqdm(
+        total=total,
+        initial=total - len(waiting),
+        unit="question",
+        disable=None,
+        dynamic_ncols=True,
+        bar_format="evaluating {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
+        " [{elapsed}<{remaining}] {desc}",
+    ) as bar:
+        models.client.on_wait = lambda: _show_pause(bar, models.client.outage())
+        for _, measured in runner.each(measure_flow(question, how) for question, how in waiting):
+            failed += bool(measured.failure)
+            records.add(measured)
+            counts = models.client.counts()
+            bar.set_description_str(f"{counts.model_calls} calls {failed} failed", refresh=False)
+            bar.update()
+            if measured.failure and (reason := models.client.why_gone()):
+                raise ServerUnavailableError(reason)
+
+
+def _show_pause(bar: tqdm[Any], outage: Outage | None) -> None:
+    if outage is not None:
+        bar.set_description_str(printable(str(outage)))
+
+
+def _measured(questions: Sequence[Question], records: Records) -> list[Measured]:
+    found = [records.measured.get(fingerprint(question)) for question in questions]
+    return [measured for measured in found if measured is not None]
+
+
+def _without_failures(measured: Sequence[Measured]) -> tuple[list[Measured], list[str]]:
+    """Those without a failure, and the reasons of the others."""
+    good = [one for one in measured if not one.failure]
+    return good, [one.failure for one in measured if one.failure]
+
+
+def _name(dataset: str | None, of_run: Settings, settings: Settings) -> str:
+    """The directory of an evaluation: what is not as in the run is in its name."""
+    parts = [EVALUATION, Path(dataset).stem if dataset else ""]
+    if settings.target_model != of_run.target_model:
+        parts.append(settings.target_model or "")
+    if settings.mutator_model != of_run.mutator_model:
+        parts.append(f"mutator_{settings.mutator_model}")
+    if may_ask_judge(settings) and settings.judge_model != of_run.judge_model:
+        parts.append(f"judge_{settings.judge_model}")
+    return "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts if part)
+
+
+def _fingerprint(asking: Asking, settings: Settings, task: Task, models: Models) -> str:
+    """Changes with all that a measured question depends on, other than the question itself."""
+    assert isinstance(asking.policy, torch.nn.Module)
+    weights = hashlib.sha256()
+    for name, value in sorted(asking.policy.state_dict().items()):
+        weights.update(name.encode() + value.numpy().tobytes())
+    parts = [
+        weights.hexdigest(),
+        task.objective_source,
+        asdict(asking.roles),
+        told_digests(models.client.backends),
+        [asdict(operator) for operator in asking.operators],
+        {key: value for key, value in settings.stored().items() if "weight" in key},
+        settings.objective,
+        settings.drift_threshold,
+        settings.max_rewrites,
+        settings.embedding_model,
+        SCORING,
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,71 @@
+"""Measured questions on disk, as they come in: an interrupted evaluation goes on from them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from query_mutator.base.untrusted import DEEPEST, parse_json, read_lines
+from query_mutator.evaluation.measuring import Measured
+
+RECORDS = "records.jsonl"
+OLDER = "records-{}.jsonl"
+
+
+class Records:
+    """The measured questions of one evaluation, by fingerprint; those of another are set aside."""
+
+    def __init__(self, directory: Path, fingerprint: str) -> None:
+        self.path = directory / RECORDS
+        self.measured: dict[str, Measured] = {}
+        header = {"fingerprint": fingerprint}
+        lines = self._whole_lines()
+        if not lines or lines[0] != header:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if self.path.exists():
+                before = str(lines[0].get("fingerprint", "")) if _is_header(lines) else ""
+                self.path.replace(directory / OLDER.format(before[:8] or "damaged"))
+            self._write([header])
+            return
+        for line in lines[1:]:
+            try:
+                measured = Measured.from_json(line)
+            except (KeyError, TypeError, AttributeError):
+                continue
+            if not measured.failure:
+                self.measured[measured.sha256] = measured
+        # What was torn by an interruption, and what had failed, is measured again.
+        self._write([header, *(one.to_json() for one in self.measured.values())])
+
+    def add(self, measured: Measured) -> None:
+        """Keeps one more."""
+        self.measured[measured.sha256] = measured
+        with self.path.open("a", encoding="utf-8", errors="replace") as file:
+            file.write(_lines([measured.to_json()]))
+
+    def _whole_lines(self) -> list[Any]:
+        if not self.path.exists():
+            return []
+        lines = []
+        for line in read_lines(self.path, "the records"):
+            try:
+                lines.append(parse_json(line.decode("utf-8", "replace"), deepest=DEEPEST))
+            except ValueError:
+                continue
+        return lines
+
+    def _write(self, lines: list[dict[str, Any]]) -> None:
+        """Writes the file whole or not at all."""
+        temporary = self.path.with_suffix(".new")
+        temporary.write_text(_lines(lines), encoding="utf-8", errors="replace")
+        os.replace(temporary, self.path)
+
+
+def _lines(records: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def _is_header(lines: list[Any]) -> bool:
+    return bool(lines) and isinstance(lines[0], dict)

@@ -1,0 +1,190 @@
+"""An evaluation as a table, a picture and JSON."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from query_mutator.base.terminal import counted, printable
+from query_mutator.evaluation.comparison import Comparison, Way
+from query_mutator.evaluation.several import Together
+from query_mutator.evaluation.statistics import FEWEST_SHOWN, Difference
+from query_mutator.evaluation.verdict import Verdict, with_interval
+from query_mutator.objectives.judge import JudgeAgreement
+
+MOST_CATEGORIES = 40
+LONGEST_LABEL = 40
+HEADINGS = ("", "score", "policy ahead by", "target calls", "mutator calls", "seconds")
+
+
+def as_text(comparison: Comparison, verdict: Verdict, judge: JudgeAgreement | None = None) -> str:
+    """The tables for the terminal, the verdict last."""
+    best = comparison.best_single
+    parts = [
+        f"{counted(comparison.questions, 'held-out question')}; means for a question, with 95 % "
+        "intervals that hold together within a table",
+        _table([HEADINGS, *map(_row, comparison.ways)]),
+        f"single operators (on {counted(comparison.training_questions, 'training question')} the "
+        f"best is {best})",
+        _table([HEADINGS, *map(_row, comparison.operators)]),
+        "by category, policy against unchanged",
+        _table(
+            [
+                ("", "questions", "unchanged", "policy", "difference"),
+                *(
+                    (
+                        gain.category,
+                        str(gain.questions),
+                        f"{gain.unchanged:.3f}",
+                        f"{gain.policy:.3f}",
+                        with_interval(gain.difference),
+                    )
+                    for gain in comparison.categories
+                ),
+            ]
+        ),
+        "the policy chose: "
+        + ", ".join(f"{name} {share:.0%}" for name, share in comparison.chosen.items()),
+        *_length_line(comparison),
+        *_judge_line(judge),
+        verdict.sentence,
+    ]
+    return "\n\n".join("\n".join(map(printable, part.split("\n"))) for part in parts)
+
+
+def several_as_text(together: Together, verdict: Verdict) -> str:
+    """The table of several policies, the verdict last."""
+    rows = [
+        (name, with_interval(ahead), ", ".join(f"{lead:+.3f}" for lead in together.each[name]))
+        for name, ahead in together.ahead.items()
+    ]
+    return "\n\n".join(
+        [
+            f"{together.policies} policies on {counted(together.questions, 'held-out question')}: "
+            "their mean lead, with 95 % intervals that hold together for these policies",
+            _table([("", "policies ahead by", "each by"), *rows]),
+            verdict.sentence,
+        ]
+    )
+
+
+def _length_line(comparison: Comparison) -> list[str]:
+    if comparison.score_and_length is None:
+        return []
+    given = ", given its facts" if comparison.facts_known else ""
+    return [
+        f"correlation of score and length of an answer within its question{given}: "
+        f"{comparison.score_and_length:+.2f}"
+    ]
+
+
+def _judge_line(judge: JudgeAgreement | None) -> list[str]:
+    if judge is None or judge.flip_share is None:
+        return []
+    agreeing = (
+        f"prefers the one with more key facts in {judge.agreement:.0%} of the {judge.decided} "
+        "it decides and facts tell apart"
+        if judge.agreement is not None
+        else "decides none that key facts tell apart"
+    )
+    return [
+        f"the judge, of {judge.judged} pairs of answers: {agreeing}; changes its mind with the "
+        f"order in {judge.flip_share:.0%}"
+    ]
+
+
+def as_json(comparison: Comparison, verdict: Verdict, about: dict[str, Any]) -> dict[str, Any]:
+    """All figures, for programs."""
+    figures: dict[str, Any] = _finite({**about, **asdict(comparison)})
+    return {"verdict": asdict(verdict), **figures}
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for what JSON has no number for: the ends of an unknown interval."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
+    """The policy's lead over every alternative, and its gain in every category, as a PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = [way for way in comparison.ways if way.policy_ahead] + list(comparison.operators)
+    leads = [(way.name, way.policy_ahead) for way in rows if way.policy_ahead]
+    gains = [
+        (f"{gain.category} ({gain.questions})", gain.difference)
+        for gain in comparison.categories[:MOST_CATEGORIES]
+    ]
+    height = 1.6 + 0.26 * max(len(leads), len(gains))
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, height), layout="constrained")
+    few = len([way for way in comparison.ways if way.policy_ahead])
+    _forest(left, leads, ["tab:blue"] * few + ["0.45"] * (len(leads) - few))
+    left.axhline(few - 0.5, color="0.8", linewidth=0.8)
+    left.set_title("Policy's lead over other ways of asking", fontsize=11)
+    _forest(right, gains, ["tab:green"] * len(gains))
+    right.set_title("Gain over unchanged, by category", fontsize=11)
+    for axes in (left, right):
+        axes.set_xlabel("difference in score, with 95 % intervals")
+    figure.suptitle(_wrapped(verdict.sentence), fontsize=11, parse_math=False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+    return path
+
+
+def _forest(axes: Any, rows: Sequence[tuple[str, Difference]], colours: Sequence[str]) -> None:
+    for place, ((_, difference), colour) in enumerate(zip(rows, colours, strict=True)):
+        if difference.groups >= FEWEST_SHOWN:
+            axes.plot([difference.low, difference.high], [place, place], color=colour, linewidth=2)
+        axes.plot([difference.mean], [place], "o", color=colour, markersize=5)
+    axes.axvline(0, color="0.4", linewidth=1, linestyle="--")
+    axes.set_yticks(range(len(rows)), [_label(name) for name, _ in rows], fontsize=9)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", alpha=0.25)
+    # One question in a category says nothing about its spread; it must not widen the axis.
+    ends = [end for _, d in rows for end in (d.low, d.high) if abs(end) < 1.5]
+    reach = max([0.05, *map(abs, ends), *(abs(d.mean) for _, d in rows)])
+    axes.set_xlim(-1.08 * reach, 1.08 * reach)
+
+
+def _row(way: Way) -> tuple[str, ...]:
+    return (
+        way.name,
+        f"{way.score:.3f}",
+        with_interval(way.policy_ahead) if way.policy_ahead else "",
+        f"{way.target_calls:.2f}",
+        f"{way.mutator_calls:.2f}",
+        f"{way.seconds:.2f}",
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        first = row[0].ljust(widths[0])
+        rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join(["", first, *rest]).rstrip())
+    return "\n".join(lines)
+
+
+def _label(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
+
+
+def _wrapped(sentence: str) -> str:
+    return "\n".join(textwrap.wrap(printable(sentence), 120))

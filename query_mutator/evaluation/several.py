@@ -1,0 +1,68 @@
+"""Several policies of one task, such as those of several seeds, judged together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from query_mutator.base.errors import UserError
+from query_mutator.evaluation.comparison import RANDOM
+from query_mutator.evaluation.measuring import UNCHANGED, Measured
+from query_mutator.evaluation.statistics import Difference, Numbers, paired_differences
+
+BEST_SINGLE = "best single"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The held-out questions as one policy had them answered."""
+
+    heldout: Sequence[Measured]
+    best_single: str
+    """The way that was best on training questions."""
+
+
+@dataclass(frozen=True)
+class Together:
+    """The mean lead of several policies over the simple ways of asking."""
+
+    policies: int
+    questions: int
+    ahead: dict[str, Difference]
+    """By way; the intervals hold together, for these policies on further questions."""
+    each: dict[str, list[float]]
+    """By way, the mean lead of each policy."""
+
+
+def compare_together(evaluated: Sequence[Evaluated]) -> Together:
+    """The mean over the policies, question by question, on the questions that all were asked."""
+    by_question = [{one.sha256: one for one in each.heldout} for each in evaluated]
+    asked = [sha256 for sha256 in by_question[0] if all(sha256 in one for one in by_question)]
+    if not asked:
+        raise UserError("the runs have no held-out question in common: evaluate each by itself")
+    leads: dict[str, list[Numbers]] = {}
+    for measured, one in zip(by_question, evaluated, strict=True):
+        for name, lead in _leads([measured[sha256] for sha256 in asked], one.best_single).items():
+            leads.setdefault(name, []).append(lead)
+    meanings = [by_question[0][sha256].meaning for sha256 in asked]
+    return Together(
+        len(evaluated),
+        len(asked),
+        paired_differences(
+            {name: np.mean(each, axis=0) for name, each in leads.items()}, groups=meanings
+        ),
+        {name: [float(lead.mean()) for lead in each] for name, each in leads.items()},
+    )
+
+
+def _leads(measured: Sequence[Measured], best_single: str) -> dict[str, Numbers]:
+    """The policy's lead over each simple way, question by question."""
+    rows = []
+    for one in measured:
+        assert one.policy is not None
+        operators = [tried.score for name, tried in one.ways.items() if name != UNCHANGED]
+        others = [one.ways[UNCHANGED].score, np.mean(operators), one.ways[best_single].score]
+        rows.append(one.policy.score - np.array(others))
+    return dict(zip((UNCHANGED, RANDOM, BEST_SINGLE), np.array(rows).T, strict=True))

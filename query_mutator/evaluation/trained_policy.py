@@ -1,0 +1,244 @@
+"""A trained policy at work: it rewrites questions that have no reference answer.
+
+>>> from query_mutator.evaluation.trained_policy import load_policy
+>>> # load_policy("runs/NAME").rewrite("wat is teh capital of peru").rewritten_query
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ppo import ActorCritic
+from query_mutator.base.errors import UserError
+from query_mutator.environment.episodes import STOP_ACTION, EpisodeView
+from query_mutator.environment.greedy import greedy_flow
+from query_mutator.models.flows import Encode, FlowRunner, encode_handler
+from query_mutator.models.keys import check_servers_of_file
+from query_mutator.models.roles import Roles
+from query_mutator.models.session import Models, open_models
+from query_mutator.operators import Operator
+from query_mutator.operators.edits import EDITS
+from query_mutator.runs.directory import CONFIG, RunDirectory
+from query_mutator.runs.settings import (
+    Settings,
+    check,
+    may_ask_judge,
+    parsed_fields,
+    read_settings,
+    servers_in,
+)
+from query_mutator.runs.task import Task, model_options
+from query_mutator.training.trainer_state import misfit_told, set_policy, tensor_bytes
+
+STOP = "stop"
+LONGEST_OUTAGE_S = 30.0
+"""Whoever waits for an answer does not wait as long as a run would for its server."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What a policy made of a question."""
+
+    question: str
+    rewritten_query: str
+    """What to send to the target model: the question itself where the policy left it alone."""
+    operators: list[str]
+    answer_before: str
+    answer_after: str
+    probabilities: dict[str, float]
+    """Of every operator, and of `stop`, at the first choice; the most probable first."""
+    failed: str = ""
+    """Why a call failed; what had been reached before it stands."""
+
+
+@dataclass(frozen=True)
+class TrainedPolicy:
+    """A policy with what it needs to act."""
+
+    policy: ActorCritic
+    operators: list[Operator]
+    view: EpisodeView
+    env_steps: int
+    """Steps that it has been trained for."""
+
+    def rewrite_flow(
+        self, question: str, roles: Roles, *, least_probability: float = 0.0
+    ) -> Generator[Any, Any, Rewritten]:
+        """The flow of one question, left alone where the policy is less sure than asked for."""
+        episode = yield from greedy_flow(
+            self.policy,
+            question,
+            self.operators,
+            self.view,
+            roles,
+            least_probability=least_probability,
+        )
+        return Rewritten(
+            question,
+            episode.state.prompt,
+            [self.operators[number].name for number in episode.state.tried],
+            episode.opening.text,
+            episode.state.answer,
+            self._named(episode.probabilities),
+            episode.failure,
+        )
+
+    def _named(self, probabilities: Sequence[float]) -> dict[str, float]:
+        names = {action + 1: operator.name for action, operator in enumerate(self.operators)}
+        names[STOP_ACTION] = STOP
+        ordered = sorted(enumerate(probabilities), key=lambda pair: -pair[1])
+        return {names[action]: probability for action, probability in ordered}
+
+
+class LoadedPolicy:
+    """A run's policy with its models: `rewrite` answers at once. A context manager closes it."""
+
+    def __init__(self, trained: TrainedPolicy, models: Models, max_workers: int | None) -> None:
+        self.trained, self.models = trained, models
+        self._max_workers = max_workers
+
+    def rewrite(self, question: str, *, least_probability: float = 0.0) -> Rewritten:
+        """The question as the policy would ask it, with the answers before and after."""
+        return self.rewrite_all([question], least_probability=least_probability)[0]
+
+    def rewrite_all(
+        self, questions: Sequence[str], *, least_probability: float = 0.0
+    ) -> list[Rewritten]:
+        """What the policy makes of each question, in order."""
+        return list(self.rewrite_each(questions, least_probability=least_probability))
+
+    def rewrite_each(
+        self, questions: Sequence[str], *, least_probability: float = 0.0
+    ) -> Iterator[Rewritten]:
+        """What the policy makes of each question, in order, each as soon as it is known."""
+        handlers = {Encode: encode_handler(self.models.encoder.encode_each)}
+        runner = FlowRunner(self.models.client, handlers, max_workers=self._max_workers)
+        flows = (
+            self.trained.rewrite_flow(
+                question, self.models.roles, least_probability=least_probability
+            )
+            for question in questions
+        )
+        early: dict[int, Rewritten] = {}
+        following = 0
+        for number, rewritten in runner.each(flows):
+            early[number] = rewritten
+            while following in early:
+                yield early.pop(following)
+                following += 1
+
+    def close(self) -> None:
+        self.models.close()
+
+    def __enter__(self) -> LoadedPolicy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
+    """The policy of a run, connected to its models.
+
+    `changes` replace settings of the run: `server`, `target_model`, `mutator_model`, `batch_size`.
+    """
+    directory = RunDirectory(run)
+    settings, operators = load_run(directory)
+    # Nothing is scored, so no judge is asked.
+    settings = replace(changed(settings, changes), judge_server=[], judge_model=None)
+    settings = replace(settings, max_outage=min(settings.max_outage, LONGEST_OUTAGE_S))
+    trained = load_trained(directory, settings, operators)
+    return LoadedPolicy(trained, open_models(**model_options(settings)), settings.max_workers)
+
+
+def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
+    """The settings and the operators a run was trained with."""
+    if not (run.path / CONFIG).is_file():
+        raise UserError(f"{run.path} holds no run (no {CONFIG}); check the path")
+    settings = read_settings(run.path / CONFIG)
+    if settings.max_rewrites is None:
+        raise UserError(f"{run.path / CONFIG} is damaged: it has no max_rewrites")
+    stored = run.read_json(CONFIG).get("operators")
+    if not isinstance(stored, list):
+        raise UserError(f"{run.path / CONFIG} is damaged: it has no list of operators")
+    try:
+        return settings, [_stored_operator(entry) for entry in stored]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{run.path / CONFIG} is damaged: an operator is not as it was stored ({error})"
+        ) from error
+
+
+def _stored_operator(entry: dict[str, Any]) -> Operator:
+    """The operator that config.json holds; raises for what is not one."""
+    values: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
+    }
+    values["examples"] = tuple((before, after) for before, after in entry["examples"])
+    for item in fields(Operator):
+        value = values.get(item.name, item.default)
+        if isinstance(item.default, bool):
+            right = isinstance(value, bool)
+        else:
+            same_kind = isinstance(value, tuple) == isinstance(item.default, tuple)
+            right = value == item.default or (same_kind and _made_of_text(value))
+        if not right:
+            raise TypeError(f"{item.name} is {value!r}")
+    for edit in values.get("edits", ()):
+        if edit not in EDITS:
+            raise ValueError(f"there is no edit {edit!r}")
+    return Operator(**values)
+
+
+def _made_of_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple) and all(map(_made_of_text, value)))
+
+
+def check_same_task(run: RunDirectory, task: Task) -> None:
+    """Refuses questions or an objective other than those that the run was trained with."""
+    if run.read_json(CONFIG).get("task_sha256") != task.fingerprint():
+        raise UserError(
+            f"cannot evaluate {run.path}: its questions, operators or objective have changed since "
+            "it was trained;\nbring them back, or train a new run"
+        )
+
+
+def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
+    """The settings of a run with what the user wants otherwise; None stands for no wish."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    if "batch_size" in given:
+        given["use_batching"] = True
+    if "server" in given:
+        given |= {"mutator_server": [], "target_server": [], "judge_server": []}
+    else:
+        check_servers_of_file(servers_in(asdict(settings)), "the run's config.json")
+    settings = replace(settings, **parsed_fields(given))
+    if not may_ask_judge(settings):
+        settings = replace(settings, judge_server=[], judge_model=None)
+    check(settings)
+    return settings
+
+
+def load_trained(run: RunDirectory, settings: Settings, operators: list[Operator]) -> TrainedPolicy:
+    """The policy of a run's last checkpoint."""
+    assert settings.max_rewrites is not None
+    view = EpisodeView(len(operators), settings.max_rewrites)
+    policy = ActorCritic(view.size, view.num_actions, settings.hidden_size)
+    seen_bytes = 4 * view.size * settings.num_processes
+    checkpoint = run.checkpoints.newest(tensor_bytes=tensor_bytes(policy) + seen_bytes)
+    with misfit_told(run.path):
+        set_policy(policy, checkpoint.tensors)
+        env_steps = checkpoint.state["counts"]["env_steps"]
+        if not isinstance(env_steps, int):
+            raise TypeError("env_steps is not a count")
+    return TrainedPolicy(policy, operators, view, env_steps)
+
+
+def use_one_thread() -> None:
+    """Keeps torch from taking cores that the model server needs."""
+    torch.set_num_threads(1)

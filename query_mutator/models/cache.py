@@ -1,0 +1,260 @@
+"""Answers of deterministic calls, kept between runs in one SQLite file.
+
+`query-mutator cache stats` and `query-mutator cache clear` look after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+import stat
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import OneLineParser, exit_code, leave, printable
+from query_mutator.base.untrusted import parse_json
+from query_mutator.models.calls import Call, Reply
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+BUSY_TIMEOUT_MS = 10_000
+MOST_BYTES = 32 * 1024 * 1024
+"""Of anything in the file: more than any answer has."""
+MOST_TOLD = 1e12
+"""Of what a reply tells in tokens and seconds."""
+
+
+def default_cache_file() -> Path:
+    """responses.sqlite in the user's cache directory."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "query-mutator" / "responses.sqlite"
+
+
+def cache_key(server_kind: str, model_digest: str, call: Call) -> bytes:
+    """A digest of everything that shapes the answer."""
+    parts: dict[str, Any] = asdict(call)
+    del parts["purpose"]  # what an answer is used for does not change it
+    content = json.dumps([FORMAT, server_kind, model_digest, parts], sort_keys=True)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
+
+
+class ResponseCache:
+    """Replies by key; safe for many threads and for many processes on one file.
+
+    It never stands in the way of a run: a file that cannot be written is said once, and the run
+    goes on without.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(os.path.expanduser(path))
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._off = False
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not self.path.exists():
+                self.path.touch(mode=0o600)
+            self._check_own()
+            self._check_kind()
+            self._make_private()
+            connection = self._connection()
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS responses"
+                " (key BLOB PRIMARY KEY, model TEXT, reply TEXT, created REAL) WITHOUT ROWID"
+            )
+            found = connection.execute("PRAGMA user_version").fetchone()[0]
+            if found == 0:
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+            elif found != FORMAT:
+                raise UserError(
+                    f"the cache {self.path} has format {found}, this version reads format "
+                    f"{FORMAT}; name another with --cache, or use --no-cache"
+                )
+        except UserError:
+            self.close()
+            raise
+        except (OSError, ValueError, sqlite3.Error) as error:
+            self.close()
+            raise UserError(
+                f"cannot use the cache {self.path}: {_why(error)}; name another with --cache, "
+                "or use --no-cache"
+            ) from error
+
+    def get(self, key: bytes) -> Reply | None:
+        """The reply kept under `key`, if there is one."""
+        if self._off:
+            return None
+        try:
+            row = (
+                self._connection()
+                .execute("SELECT reply FROM responses WHERE key = ?", (key,))
+                .fetchone()
+            )
+            return _reply(row[0]) if row else None
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return None
+
+    def put(self, key: bytes, model: str, reply: Reply) -> None:
+        """Keeps a reply; the first one under a key stays."""
+        if self._off:
+            return
+        try:
+            self._connection().execute(
+                "INSERT OR IGNORE INTO responses VALUES (?, ?, ?, ?)",
+                (key, model, json.dumps(asdict(reply)), time.time()),
+            )
+        except (sqlite3.Error, UnicodeError) as error:
+            self._give_up(error)
+
+    def stats(self) -> dict[str, Any]:
+        """How many replies it holds, by model, and its size."""
+        rows = self._connection().execute("SELECT model, COUNT(*) FROM responses GROUP BY model")
+        by_model = {str(model): count for model, count in rows}
+        size = sum(
+            file.stat().st_size
+            for suffix in ("", "-wal")
+            if (file := Path(f"{self.path}{suffix}")).exists()
+        )
+        return {"replies": sum(by_model.values()), "by_model": by_model, "bytes": size}
+
+    def clear(self) -> int:
+        """Forgets everything; returns how many replies that were."""
+        connection = self._connection()
+        count = connection.execute("DELETE FROM responses").rowcount
+        connection.execute("VACUUM")
+        return int(count)
+
+    def close(self) -> None:
+        """Ends its use; a call that is still under way finds nothing and keeps nothing."""
+        with self._lock:
+            self._off = True
+            for connection in self._connections:
+                connection.close()
+            self._connections.clear()
+            self._local = threading.local()
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            # Autocommit: every statement stands for itself, so no thread holds a lock for long.
+            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            self._local.connection = connection
+            with self._lock:
+                self._connections.append(connection)
+        return connection
+
+    def _check_own(self) -> None:
+        """Refuses a file that others could have put answers into."""
+        for file in self._files():
+            found = file.stat()
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError("it is not a file")
+            if found.st_uid != os.geteuid():
+                raise OSError("it belongs to another user")
+            if found.st_mode & stat.S_IWOTH:
+                raise OSError("anybody may write to it")
+
+    def _check_kind(self) -> None:
+        """Refuses a file of another kind, and leaves it as it is."""
+        if not self.path.stat().st_size:
+            return
+        looking = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            looking.execute("PRAGMA trusted_schema = OFF")
+            looking.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+            found = set(looking.execute("SELECT type, name FROM sqlite_master"))
+        finally:
+            looking.close()
+        if found - {("table", "responses")}:
+            raise sqlite3.DatabaseError("it is a database of another kind")
+
+    def _make_private(self) -> None:
+        for file in self._files():
+            if stat.S_IMODE(file.stat().st_mode) & 0o077:
+                file.chmod(0o600)
+
+    def _files(self) -> list[Path]:
+        files = [Path(f"{self.path}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")]
+        return [file for file in files if file.exists()]
+
+    def _give_up(self, error: Exception) -> None:
+        with self._lock:
+            was_off, self._off = self._off, True
+        if not was_off:
+            logger.warning("the cache %s fails (%s); going on without it", self.path, error)
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _reply(stored: Any) -> Reply | None:
+    """The reply that was kept as JSON; None for anything that is not one."""
+    try:
+        values = parse_json(stored) if isinstance(stored, str) else None
+    except ValueError:
+        return None
+    if not isinstance(values, dict) or set(values) != {item.name for item in fields(Reply)}:
+        return None
+    for item in fields(Reply):
+        value, kind = values[item.name], type(item.default)
+        if item.name == "text":
+            right = isinstance(value, str)
+        elif kind is bool:
+            right = isinstance(value, bool)
+        else:
+            right = type(value) in (int, kind) and 0 <= value <= MOST_TOLD
+        if not right:
+            return None
+    return Reply(**values)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
+    parser = OneLineParser(prog="python -m query_mutator.models.cache", description=__doc__)
+    parser.add_argument("command", choices=["stats", "clear"])
+    parser.add_argument("--cache", metavar="FILE", help="default: in the user's cache directory")
+    args = parser.parse_args(argv)
+    path = Path(args.cache) if args.cache else default_cache_file()
+    if not path.exists():
+        raise UserError(f"there is no cache {path}")
+    cache = ResponseCache(path)
+    try:
+        if args.command == "clear":
+            print(printable(f"{cache.clear()} replies removed from {path}"))
+        else:
+            stats = cache.stats()
+            size_mb = stats["bytes"] / 1e6
+            print(printable(f"{path}: {stats['replies']} replies, {size_mb:.1f} MB"))
+            for model, count in sorted(stats["by_model"].items()):
+                print(printable(f"  {model}: {count}"))
+    except sqlite3.Error as error:
+        raise UserError(f"cannot {args.command} the cache {path}: {error}") from error
+    finally:
+        cache.close()
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return exit_code(lambda: run(argv))
+
+
+if __name__ == "__main__":
+    leave(main())

@@ -1,0 +1,159 @@
+"""Chains of model calls, each at its own pace, with everything else done in batches.
+
+A flow is a generator: it yields what it needs (a `Call`, or a request such as `Encode` for a
+batched function) and is sent the result. Threads do I/O only; the caller's thread advances
+the flows, and answers all the batched requests of one kind together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+from collections import defaultdict
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from query_mutator.models.calls import Call, Outcome
+from query_mutator.models.client import TICK_S, ModelClient
+
+Flow = Generator[Any, Any, Any]
+BatchHandler = Callable[[Sequence[Any]], Sequence[Any]]
+Handlers = Mapping[type[Any], BatchHandler]
+
+AT_ONCE = 64
+"""Flows under way for each server where it is not known how many calls it can serve."""
+
+
+@dataclass(frozen=True)
+class Encode:
+    """A flow's wish for the embeddings of some texts."""
+
+    texts: tuple[str, ...]
+
+
+class FlowRunner:
+    """Advances flows as their answers arrive, with at most `max_workers` calls on a server.
+
+    With None, each server is given as many as it shows that it can serve.
+    """
+
+    def __init__(
+        self,
+        client: ModelClient,
+        handlers: Handlers,
+        *,
+        max_workers: int | None = 8,
+    ) -> None:
+        self.client = client
+        self.max_workers = max_workers
+        self._handlers = dict(handlers)
+        self._answered: queue.SimpleQueue[tuple[Hashable, Outcome]] = queue.SimpleQueue()
+        self._flows: dict[Hashable, Flow] = {}
+        self._progress: dict[Hashable, tuple[int, int]] = {}
+        """How far each flow is: the number it was started with, and its calls so far."""
+        self._new: list[tuple[Hashable, None]] = []
+        self._finished: list[tuple[Hashable, Any]] = []
+
+    @property
+    def pending(self) -> int:
+        """How many flows were started and not yet handed back by `wait`."""
+        return len(self._flows) + len(self._finished)
+
+    def start(self, key: Hashable, flow: Flow, *, progress: int = 0) -> None:
+        """Takes up `flow`; it advances in `wait`, which hands back its result under `key`.
+
+        Where calls wait for a server, those of the flows with the least progress go first.
+        """
+        if key in self._flows:
+            raise ValueError(f"a flow with the key {key!r} is already running")
+        self._flows[key] = flow
+        self._progress[key] = (progress, 0)
+        self._new.append((key, None))
+
+    def wait(self) -> list[tuple[Hashable, Any]]:
+        """The results of the flows that have ended: at least one, if any is pending."""
+        new, self._new = self._new, []
+        self._advance(new)
+        while not self._finished and self._flows:
+            arrived = [self._next_answer()]
+            while not self._answered.empty():
+                arrived.append(self._answered.get())
+            self._advance(arrived)
+        finished, self._finished = self._finished, []
+        return finished
+
+    def _next_answer(self) -> tuple[Hashable, Outcome]:
+        while (on_wait := self.client.on_wait) is not None:
+            try:
+                return self._answered.get(timeout=TICK_S)
+            except queue.Empty:
+                on_wait()
+        return self._answered.get()
+
+    def each(self, flows: Iterable[Flow]) -> Iterator[tuple[int, Any]]:
+        """The number and the result of every flow, as they end; not all are begun at once.
+
+        Twice as many are under way as the servers are given calls: none waits for work.
+        """
+        for_each_server = 2 * self.max_workers if self.max_workers else AT_ONCE
+        at_once = for_each_server * len(self.client.backends)
+        waiting = enumerate(flows)
+        while True:
+            for number, flow in itertools.islice(waiting, at_once - self.pending):
+                self.start(number, flow, progress=number)
+            if not self.pending:
+                return
+            for key, result in self.wait():
+                assert isinstance(key, int)
+                yield key, result
+
+    def run(self, flows: Sequence[Flow]) -> list[Any]:
+        """The results of all `flows`, in their order."""
+        for key, flow in enumerate(flows):
+            self.start(key, flow)
+        results: dict[Hashable, Any] = {}
+        while self.pending:
+            results.update(self.wait())
+        return [results[key] for key in range(len(flows))]
+
+    def _advance(self, ready: Sequence[tuple[Hashable, Any]]) -> None:
+        while ready:
+            requests: dict[type, list[tuple[Hashable, Any]]] = defaultdict(list)
+            for key, value in ready:
+                try:
+                    request = self._flows[key].send(value)
+                except StopIteration as stop:
+                    del self._flows[key], self._progress[key]
+                    self._finished.append((key, stop.value))
+                    continue
+                if isinstance(request, Call):
+                    self._submit(key, request)
+                else:
+                    requests[type(request)].append((key, request))
+            ready = []
+            for kind, asked in requests.items():
+                results = self._handlers[kind]([request for _, request in asked])
+                ready.extend((key, result) for (key, _), result in zip(asked, results, strict=True))
+
+    def _submit(self, key: Hashable, call: Call) -> None:
+        begun, calls = self._progress[key]
+        self._progress[key] = (begun, calls + 1)
+        future = self.client.submit(
+            call, max_workers=self.max_workers, priority=self._progress[key]
+        )
+        future.add_done_callback(lambda done: self._answered.put((key, done.result())))
+
+
+def encode_handler(encode: Callable[[Sequence[str]], Any]) -> BatchHandler:
+    """A handler for `Encode`: the texts of all requests together, the rows given back to each."""
+
+    def handle(requests: Sequence[Encode]) -> list[Any]:
+        rows = encode([text for request in requests for text in request.texts])
+        results, start = [], 0
+        for request in requests:
+            results.append(rows[start : start + len(request.texts)])
+            start += len(request.texts)
+        return results
+
+    return handle

@@ -1,0 +1,129 @@
+"""The words objectives are written in: a batch of answers, evidence, and scores made of terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from query_mutator.models.roles import Roles
+
+
+@dataclass(frozen=True)
+class Term:
+    """One part of a score and the reason for it; it counts `weight` times."""
+
+    value: float
+    why: str = ""
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good an answer is: the weighted sum of its terms.
+
+    >>> Score({"facts": Term(1.0, "all found", 0.5), "drift": Term(0.2, "", -1.0)}).total
+    0.3
+    """
+
+    terms: dict[str, Term]
+
+    @property
+    def total(self) -> float:
+        return sum(term.weight * term.value for term in self.terms.values())
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each part counts; these are flags of the trainer."""
+
+    facts: float = 0.5
+    closeness: float = 0.5
+    willing: float = 0.5
+    on_point: float = 0.5
+    stable: float = 0.5
+    verdict: float = 1.0
+    drift: float = 1.0
+    drift_threshold: float = 0.2
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Answers to judge, a list for each column; `encode` turns texts into unit vectors."""
+
+    questions: Sequence[str]
+    """What was asked, in the user's words."""
+    rewritten_questions: Sequence[str]
+    """The question as rewritten, without the text of a template."""
+    answers: Sequence[str]
+    references: Sequence[str]
+    key_facts: Sequence[tuple[tuple[str, ...], ...]]
+    encode: Callable[[Sequence[str]], npt.NDArray[np.float32]]
+    columns: Sequence[dict[str, Any]] = field(default_factory=list)
+    """The other columns of the dataset, a dictionary for each row."""
+    evidence: Sequence[Any] = field(default_factory=list)
+    """What the objective's own `gather` found out, a value for each row."""
+
+
+@dataclass(frozen=True)
+class AnsweredQuestion:
+    """An answer that is about to be judged, and how it was asked for."""
+
+    question: str
+    """What was asked, in the user's words."""
+    rewritten_question: str
+    """The question as rewritten, without the text of a template."""
+    template: str
+    """Text with `{query}` in it that stood around the question when it was sent."""
+    answer: str
+    first_answer: str
+    """The answer to the question unchanged."""
+    reference: str = ""
+    key_facts: tuple[tuple[str, ...], ...] = ()
+    columns: dict[str, Any] = field(default_factory=dict)
+
+    def prompt_for(self, question: str) -> str:
+        """What to send to ask another question in the same way."""
+        return self.template.replace("{query}", question)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an objective found out by calls of its own, in plain values; or why it could not."""
+
+    value: Any = None
+    failure: str = ""
+
+
+Gather = Callable[[AnsweredQuestion, Roles], Generator[Any, Any, Evidence]]
+"""A flow of `models.flows`: it yields calls, is sent their outcomes, returns evidence."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a good answer is: a batched function, and the calls it needs before it can tell.
+
+    >>> short = Objective(lambda batch: [Score({"short": Term(1.0)}) for _ in batch.answers])
+    >>> short(Batch(["Why?"], ["Why?"], ["So."], [""], [()], encode=lambda texts: None))[0].total
+    1.0
+    """
+
+    score: Callable[[Batch], Sequence[Score]]
+    gather: Gather | None = None
+    needs_reference: bool = False
+
+    def __call__(self, batch: Batch) -> Sequence[Score]:
+        return self.score(batch)
+
+
+def as_objective(objective: Objective | Callable[[Batch], Sequence[Score]]) -> Objective:
+    """The objective itself, or one made of a plain function."""
+    return objective if isinstance(objective, Objective) else Objective(objective)
+
+
+def cosines(left: npt.NDArray[np.float32], right: npt.NDArray[np.float32]) -> list[float]:
+    """The cosine of each pair of rows of unit length."""
+    return [float(np.dot(a, b)) for a, b in zip(left, right, strict=True)]

@@ -1,0 +1,238 @@
+"""Runs the trainer again and again, in processes of its own, under one progress bar."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import printable
+from query_mutator.reports.grid import SweptRun, command_of
+from query_mutator.runs.directory import CONFIG, RunDirectory
+
+if TYPE_CHECKING:
+    from query_mutator.reports.sweep import SweepState
+
+TRAINER = Path(__file__).resolve().parents[2] / "train_query_mutator.py"
+STEPS_DONE = re.compile(r"^update \d+/\d+  (\d+)/\d+ steps")
+RESUMED_AT = re.compile(r"^resuming .* at step (\d+)$")
+CACHE_SUFFIXES = ("", "-wal", "-shm")
+"""The files of an SQLite database."""
+HOPELESS = 3
+"""Failures at the start, with no run that ended well, after which the sweep gives up."""
+
+
+@dataclass
+class Outcome:
+    """How the runs of a session ended."""
+
+    interrupted: bool = False
+    failed: list[str] = field(default_factory=list)
+
+
+def run_all(
+    runs: Sequence[SweptRun], folder: Path, state: SweepState, *, jobs: int, share_cache: bool
+) -> Outcome:
+    """Makes every run that is not finished; one that fails is told, and the next begins.
+
+    Ctrl-C is passed on, so that the runs under way save what they have.
+    """
+    left = [run for run in runs if run.name not in state.finished]
+    outcome = Outcome()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with _Bar(runs, state.finished) as bar, ThreadPoolExecutor(jobs) as pool:
+        children = _Children()
+        waiting: dict[Future[str], SweptRun] = {}
+        ended = 0
+        try:
+            while left or waiting:
+                while left and len(waiting) < jobs:
+                    run = left.pop(0)
+                    child = _Child(run, folder, share_cache=share_cache, bar=bar)
+                    waiting[pool.submit(child.train, children)] = run
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    run, problem = waiting.pop(future), future.result()
+                    if not problem:
+                        ended += 1
+                        state.finish(run.name)
+                        continue
+                    outcome.failed.append(run.name)
+                    bar.say(f"{run.name} has failed: {problem}")
+                    bar.say(f"  by itself: {command_of(run, folder / run.name)}")
+                    if not ended and len(outcome.failed) >= HOPELESS and not state.finished:
+                        bar.say(f"the first {HOPELESS} runs have failed: the rest is left")
+                        left.clear()
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not tear the saving
+            outcome.interrupted = True
+            children.interrupt()
+            for future in waiting:
+                if future.exception() is None and not future.result():
+                    state.finish(waiting[future].name)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    return outcome
+
+
+class _Children:
+    """The processes under way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[str]] = set()
+        self._interrupted = False
+
+    def start(self, command: Sequence[str]) -> subprocess.Popen[str] | None:
+        """A process in a session of its own: the terminal's Ctrl-C comes through `interrupt`,
+        once. None where that has come already.
+        """
+        with self._lock:
+            if self._interrupted:
+                return None
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+            )  # fmt: skip
+            self._processes.add(process)
+            return process
+
+    def ended(self, process: subprocess.Popen[str]) -> None:
+        with self._lock:
+            self._processes.discard(process)
+
+    def interrupt(self) -> None:
+        """Has every run save and stop; what is begun later is not.
+
+        By SIGTERM, which the trainer takes for Ctrl-C: whoever starts a sweep in the background
+        has it ignore Ctrl-C, and its runs would inherit that.
+        """
+        with self._lock:
+            self._interrupted = True
+            for process in self._processes:
+                process.terminate()
+
+
+class _Child:
+    """One run, from its command to its end."""
+
+    def __init__(self, run: SweptRun, folder: Path, *, share_cache: bool, bar: _Bar) -> None:
+        self.run, self.folder, self.bar = run, folder, bar
+        self.share_cache = share_cache
+        self.path = folder / run.name
+        self.cache = folder / "caches" / f"{run.name}.sqlite"
+
+    def train(self, children: _Children) -> str:
+        """Begins the run, or resumes it where that is fair; returns "" or what went wrong."""
+        log = self.folder / "logs" / f"{self.run.name}.log"
+        log.parent.mkdir(exist_ok=True)
+        self.bar.begin(self.run)
+        try:
+            process = children.start(self._command())
+        except (UserError, OSError) as error:
+            return str(error)
+        if process is None:
+            return "interrupted"
+        last = ""
+        assert process.stdout is not None
+        with log.open("a", encoding="utf-8") as file:
+            for line in process.stdout:
+                file.write(line)
+                file.flush()
+                if line.startswith("error: "):
+                    last = line.removeprefix("error: ").strip()
+                if found := STEPS_DONE.match(line) or RESUMED_AT.match(line):
+                    self.bar.reached(self.run, int(found[1]))
+        code = process.wait()
+        children.ended(process)
+        if code == 0:
+            self.bar.reached(self.run, self.run.env_steps)
+            return ""
+        return printable(last) or f"exit code {code}; its output is in {log}"
+
+    def _command(self) -> list[str]:
+        command = [sys.executable, str(TRAINER)]
+        if self.share_cache and (self.path / CONFIG).is_file():
+            return [*command, "--resume", "--run-dir", str(self.path)]
+        self._clear()
+        command += [*self.run.flags, "--run-dir", str(self.path)]
+        if not self.share_cache and "--no-cache" not in self.run.flags:
+            command += ["--cache", str(self.cache.absolute())]
+        return command
+
+    def _clear(self) -> None:
+        """Removes what an earlier session has left of the run.
+
+        Resumed, it would find the answers of its lost work in its cache, and the time that these
+        took would be in neither session: it would look faster than it is.
+        """
+        if self.path.exists():
+            directory = RunDirectory(self.path)
+            directory.take()  # the trainer of a sweep that was killed may still be at work
+            try:
+                shutil.rmtree(self.path)
+            finally:
+                directory.release()
+        for suffix in CACHE_SUFFIXES:
+            self.cache.with_name(self.cache.name + suffix).unlink(missing_ok=True)
+
+
+class _Bar:
+    """Environment steps of all runs together."""
+
+    def __init__(self, runs: Sequence[SweptRun], finished: set[str]) -> None:
+        from tqdm import tqdm
+
+        self._lock = threading.Lock()
+        self._steps = {run.name: run.env_steps if run.name in finished else 0 for run in runs}
+        self._begun = len(finished & set(self._steps))
+        self._many = len(runs)
+        self._total = sum(run.env_steps for run in runs)
+        self._bar: Any = tqdm(
+            total=self._total,
+            initial=sum(self._steps.values()),
+            unit="step",
+            dynamic_ncols=True,
+            bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} steps"
+            " [{elapsed}<{remaining}] {desc}",
+            disable=None,
+        )
+
+    def __enter__(self) -> _Bar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def begin(self, run: SweptRun) -> None:
+        with self._lock:
+            self._begun += 1
+            told = f"run {self._begun} of {self._many}: {run.name}"
+            if self._bar.disable:
+                self.say(told)
+            self._bar.set_description_str(told)
+
+    def reached(self, run: SweptRun, steps: int) -> None:
+        """A run has come so far; the steps of a checkpoint are counted too."""
+        with self._lock:
+            done = sum(self._steps.values())
+            self._steps[run.name] = max(steps, self._steps[run.name])
+            reached = sum(self._steps.values())
+            if not self._bar.disable:
+                self._bar.update(reached - done)
+            elif (percent := 100 * reached // self._total) > 100 * done // self._total:
+                self.say(f"{percent}%  {reached}/{self._total} steps")
+
+    def say(self, line: str) -> None:
+        """A line above the bar."""
+        self._bar.write(printable(line), file=sys.stderr)
+        sys.stderr.flush()

@@ -1,0 +1,430 @@
+"""Every flag of the trainer, defined once: its name, default, help, group and limits."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from query_mutator.base.terminal import OneLineParser
+from query_mutator.base.errors import UserError
+from query_mutator.models.keys import check_servers_of_file
+from query_mutator.base.flags import (
+    AUTO,
+    LARGEST_WEIGHT,
+    add_flag,
+    batch_size,
+    check_bounds,
+    flag,
+    option_of,
+    parsed,
+    weight,
+    whole_number,
+)
+from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
+
+MAX_SECONDS = 7 * 24 * 3600
+NOT_REPEATED = {"run_dir", "resume", "config"}
+"""Settings that belong to one run and are not taken from another run's config.json."""
+WEIGHTS = {
+    "answer": ("facts_weight", "closeness_weight"),
+    "helpful": ("willing_weight", "on_point_weight"),
+    "consistency": ("stable_weight", "willing_weight"),
+    "judge": ("verdict_weight",),
+}
+"""What each shipped objective rewards; drift is only ever taken off."""
+
+SERVER = "model server"
+TASK = "questions, rewrites and reward"
+ROLLOUT = "rollouts"
+ALGORITHM = "PPO"
+EVALUATION = "evaluation on held-out questions"
+RUN = "the run"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a training run."""
+
+    server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
+        [],
+        SERVER,
+        "auto: the Ollama at OLLAMA_HOST if it answers and has the models, else the embedded "
+        "model (default); embedded; or a URL (repeatable: calls go where there is room)",
+        metavar="SERVER",
+    )
+    mutator_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
+        [], SERVER, "server for rewrites alone (repeatable)", metavar="SERVER"
+    )
+    target_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
+        [], SERVER, "server for answers alone (repeatable)", metavar="SERVER"
+    )
+    judge_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
+        [],
+        SERVER,
+        "server for the judge alone (repeatable; default: as for answers)",
+        metavar="SERVER",
+    )
+    mutator_model: str | None = flag(
+        None, SERVER, "model that rewrites (default: the target model)", parse=str
+    )
+    target_model: str | None = flag(
+        None, SERVER, "model that answers (default: the server's only one)", parse=str
+    )
+    judge_model: str | None = flag(
+        None, SERVER, "model that compares answers (default: the target model)", parse=str
+    )
+    embedding_model: str = flag(
+        "minilm", SERVER, "minilm (packaged), a directory, or an embedding model on the server"
+    )
+    timeout: float = flag(
+        60.0, SERVER, "deadline of a call, in seconds", above=0, at_most=MAX_SECONDS
+    )
+    load_timeout: float = flag(
+        600.0,
+        SERVER,
+        "deadline of a model's first call, which loads it, in seconds",
+        above=0,
+        at_most=MAX_SECONDS,
+    )
+    retries: int = flag(
+        2, SERVER, "further attempts of a call that failed", at_least=0, at_most=100
+    )
+    max_outage: float = flag(
+        600.0,
+        SERVER,
+        "seconds to wait for servers of which none answers; then the run is saved and ends",
+        at_least=0,
+        at_most=MAX_SECONDS,
+    )
+    num_ctx: int = flag(
+        2048,
+        SERVER,
+        "context size, the same for every call",
+        parse=whole_number,
+        at_least=256,
+        at_most=10_000_000,
+    )
+    max_tokens_mutation: int = flag(
+        64, SERVER, "token limit of a rewrite", at_least=1, at_most=1_000_000
+    )
+    max_tokens_answer: int = flag(
+        96, SERVER, "token limit of an answer", at_least=1, at_most=1_000_000
+    )
+    temperature_mutation: float = flag(
+        0.0, SERVER, "temperature of rewrites", at_least=0, at_most=10
+    )
+    temperature_answer: float = flag(0.0, SERVER, "temperature of answers", at_least=0, at_most=10)
+    cache: str | None = flag(
+        None,
+        SERVER,
+        "file that keeps the answers of calls at temperature 0 (default: in the user's cache "
+        "directory)",
+        parse=str,
+    )
+    use_cache: bool = flag(True, SERVER, "keep answers between runs")
+
+    dataset: str | None = flag(
+        None, TASK, "JSONL or CSV with question and reference (default: the shipped one)", parse=str
+    )
+    num_questions: int | None = flag(
+        None, TASK, "train on a sample of so many questions (default: all)", parse=int, at_least=1
+    )
+    operators: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
+        [], TASK, "file with operators to add to the shipped ones (repeatable)", metavar="FILE"
+    )
+    only_operators: str = flag("", TASK, "names of the operators to use, with commas between")
+    objective: str = flag(
+        "answer",
+        TASK,
+        "what a good answer is: answer, helpful, consistency, judge, or file.py:name",
+    )
+    max_rewrites: int | None = flag(
+        None,
+        TASK,
+        "rewrites in an episode (default: 1 on the embedded model, 2 elsewhere)",
+        parse=int,
+        at_least=1,
+        at_most=100,
+    )
+    facts_weight: float = weight(0.5, TASK, "weight of the key facts in the score")
+    closeness_weight: float = weight(
+        0.5, TASK, "weight of the closeness to the reference in the score"
+    )
+    willing_weight: float = weight(0.5, TASK, "weight of not refusing in the score")
+    on_point_weight: float = weight(0.5, TASK, "weight of answering what was asked in the score")
+    stable_weight: float = weight(
+        0.5, TASK, "weight of the same answer to variants of the question"
+    )
+    verdict_weight: float = weight(1.0, TASK, "weight of the judge's verdict")
+    drift_weight: float = weight(1.0, TASK, "cost of drifting from the question")
+    drift_threshold: float = flag(
+        0.2, TASK, "drift (1 - cosine) that costs nothing", at_least=0, at_most=2
+    )
+
+    num_processes: int = flag(
+        16,
+        ROLLOUT,
+        "environments that run side by side",
+        parse=whole_number,
+        at_least=1,
+        at_most=4096,
+    )
+    num_steps: int = flag(
+        4,
+        ROLLOUT,
+        "steps of each environment in a rollout",
+        parse=whole_number,
+        at_least=1,
+        at_most=100_000,
+    )
+    num_env_steps: int = flag(
+        10_000,
+        ROLLOUT,
+        "environment steps in all; 1e4 is fine",
+        parse=whole_number,
+        at_least=1,
+        at_most=10**12,
+    )
+    batch_size: int | str = flag(
+        AUTO,
+        ROLLOUT,
+        "model calls under way at once on each server; auto finds out what it can serve",
+        parse=batch_size,
+        at_least=1,
+        at_most=1024,
+    )
+    use_batching: bool = flag(True, ROLLOUT, "make up to --batch-size calls at once")
+    max_failed_share: float = flag(
+        0.5,
+        ROLLOUT,
+        "a rollout of which more than this share failed is collected again, not trained on",
+        above=0,
+        at_most=1,
+    )
+    group_by_model: bool = flag(
+        False,
+        ROLLOUT,
+        "never ask a server for both models at once (done by itself where only one fits)",
+    )
+
+    lr: float = flag(1e-2, ALGORITHM, "learning rate", above=0, at_most=1)
+    gamma: float = flag(1.0, ALGORITHM, "discount", at_least=0, at_most=1)
+    gae_lambda: float = flag(0.95, ALGORITHM, "lambda of GAE", at_least=0, at_most=1)
+    clip_param: float = flag(
+        0.2, ALGORITHM, "clipping range of PPO", above=0, at_most=LARGEST_WEIGHT
+    )
+    ppo_epoch: int = flag(8, ALGORITHM, "epochs over a rollout", at_least=1, at_most=1000)
+    num_mini_batch: int = flag(
+        4,
+        ALGORITHM,
+        "mini-batches in an epoch over a full rollout; fewer of the same size over a smaller one",
+        at_least=1,
+    )
+    entropy_coef: float = weight(0.01, ALGORITHM, "weight of the entropy bonus")
+    value_loss_coef: float = weight(0.5, ALGORITHM, "weight of the value loss")
+    max_grad_norm: float = flag(0.5, ALGORITHM, "gradients are clipped to this norm", above=0)
+    use_linear_lr_decay: bool = flag(False, ALGORITHM, "let the learning rate fall to 0")
+    target_kl: float | None = flag(
+        None,
+        ALGORITHM,
+        "end an update that moves further than 1.5 times this",
+        parse=float,
+        above=0,
+    )
+    hidden_size: int = flag(
+        0,
+        ALGORITHM,
+        "width of the policy's two layers; 0: a linear policy",
+        at_least=0,
+        at_most=16_384,
+    )
+
+    use_eval: bool = flag(True, EVALUATION, "evaluate the policy when it is trained")
+    eval_questions: int | None = flag(
+        None, EVALUATION, "held-out questions to evaluate on (default: all)", parse=int, at_least=1
+    )
+    eval_interval: int = flag(
+        8,
+        EVALUATION,
+        "updates between points of the curve Reward/heldout; 0 draws none",
+        at_least=0,
+    )
+    eval_sample: int = flag(
+        32, EVALUATION, "held-out questions behind that curve, always the same", at_least=1
+    )
+
+    seed: int = flag(1, RUN, "seed of everything random", at_least=0, at_most=2**32 - 1)
+    run_dir: str | None = flag(
+        None, RUN, "directory of the run (default: runs/ and the time)", parse=str
+    )
+    config: str | None = flag(
+        None, RUN, "file with flags, such as a run's config.json; the command line wins", parse=str
+    )
+    resume: bool = flag(False, RUN, "go on from the last checkpoint of --run-dir")
+    save_interval: int = flag(1, RUN, "updates between checkpoints", at_least=1)
+    log_interval: int = flag(1, RUN, "updates between log entries", at_least=1)
+    use_report: bool = flag(True, RUN, "end with report.html in --run-dir")
+
+    @property
+    def max_workers(self) -> int | None:
+        """Calls under way at once on a server; None where that is to be found out."""
+        if not self.use_batching:
+            return 1
+        return self.batch_size if isinstance(self.batch_size, int) else None
+
+    def stored(self) -> dict[str, Any]:
+        """What config.json keeps."""
+        return {key: value for key, value in asdict(self).items() if key not in NOT_REPEATED}
+
+
+def build_parser(prog: str, description: str) -> argparse.ArgumentParser:
+    """The command line of `Settings`, in groups."""
+    parser = OneLineParser(
+        prog=prog,
+        description=description,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=100),
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    groups: dict[str, Any] = {}
+    for item in fields(Settings):
+        name = item.metadata["group"]
+        if name not in groups:
+            groups[name] = parser.add_argument_group(name)
+        add_flag(groups[name], item)
+    return parser
+
+
+def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Settings:
+    """The settings of a command line: defaults, then the config file, then the flags."""
+    given = vars(parser.parse_args(argv))
+    values: dict[str, Any] = {}
+    if given.get("resume"):
+        if not given.get("run_dir"):
+            raise UserError("--resume needs --run-dir, the run to go on with")
+        if given.get("config"):
+            raise UserError("--resume takes its settings from the run: leave out --config")
+        given["config"] = str(Path(given["run_dir"]) / "config.json")
+        if not Path(given["config"]).exists():
+            raise UserError(
+                f"{given['run_dir']} holds no run to go on with (no config.json).\n"
+                "Check --run-dir; a run that was stopped as it began is started without --resume"
+            )
+    if given.get("config"):
+        values.update(_read_config(Path(given["config"])))
+    of_file = {name: value for name, value in values.items() if name not in given}
+    values.update(given)
+    settings = Settings(**parsed_fields(values))
+    check(settings)
+    check_servers_of_file(servers_in(parsed_fields(of_file)), given.get("config"))
+    return settings
+
+
+def servers_in(values: dict[str, Any]) -> list[str]:
+    """The servers that some settings name."""
+    names = ("server", "mutator_server", "target_server", "judge_server")
+    return [server for name in names for server in values.get(name) or []]
+
+
+def read_settings(path: Path) -> Settings:
+    """The settings of a run's config.json, checked as those of a command line are."""
+    values = _read_config(path)
+    try:
+        settings = Settings(**parsed_fields(values))
+        check(settings)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    return settings
+
+
+def parsed_fields(values: dict[str, Any]) -> dict[str, Any]:
+    """The values of settings from what a command line or a config file holds."""
+    by_name = {item.name: item for item in fields(Settings)}
+    return {name: parsed(by_name[name], value) for name, value in values.items()}
+
+
+def may_ask_judge(settings: Settings) -> bool:
+    """Whether the objective asks a judge, or is the user's own, which may."""
+    return settings.objective == "judge" or ".py:" in settings.objective
+
+
+def hints(settings: Settings) -> list[str]:
+    """One line for each setting that works but is not what one would want."""
+    return [*_unused_judge(settings), *_too_few_or_many(settings)]
+
+
+def _unused_judge(settings: Settings) -> list[str]:
+    if may_ask_judge(settings) or not (settings.judge_model or settings.judge_server):
+        return []
+    return [f"hint: --objective {settings.objective} asks no judge: the one named is not used"]
+
+
+def _too_few_or_many(settings: Settings) -> list[str]:
+    batch, envs = settings.max_workers, settings.num_processes
+    if batch is None or batch == 1:
+        return []
+    parts = (settings.mutator_server, settings.target_server, settings.judge_server)
+    at_once = batch * max(1, len({*settings.server, *(url for part in parts for url in part)}))
+    allowed = f"the {at_once} calls at once that --batch-size {batch} allows"
+    if envs < at_once:
+        return [
+            f"hint: --num-processes {envs} is below {allowed}: "
+            f"{at_once - envs} of them can never be made; use {at_once} to {2 * at_once}"
+        ]
+    if envs > 2 * at_once:
+        return [
+            f"hint: --num-processes {envs} is above twice {allowed}: longer rollouts, hardly "
+            "faster, unless some answers take much longer than others"
+        ]
+    return []
+
+
+def check(settings: Settings) -> None:
+    """Refuses values that cannot work, with the reason."""
+    for item in fields(Settings):
+        value = getattr(settings, item.name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            check_bounds(item, value)
+    _check_weights(settings)
+    rollout = settings.num_processes * settings.num_steps
+    if settings.num_env_steps < settings.num_processes:
+        raise UserError(
+            f"--num-env-steps {settings.num_env_steps} is less than one step for each of the "
+            f"{settings.num_processes} environments; lower --num-processes"
+        )
+    if settings.num_mini_batch > rollout:
+        raise UserError(
+            f"--num-mini-batch {settings.num_mini_batch} is more than the {rollout} transitions "
+            "of a rollout (--num-processes times --num-steps)"
+        )
+
+
+def _check_weights(settings: Settings) -> None:
+    names = WEIGHTS.get(settings.objective, ())
+    if names and not any(getattr(settings, name) for name in names):
+        flags = " and ".join(option_of(name) for name in names)
+        both = "both " if len(names) > 1 else ""
+        where = f"with --objective {settings.objective}"
+        raise UserError(f"{flags} cannot {both}be 0 {where}: nothing to score")
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        data = parse_json(read_text(path, "the config file"), deepest=DEEPEST)
+    except ValueError as error:
+        raise UserError(f"{path} is not a JSON file: {str(error)[:200]}") from error
+    if isinstance(data, dict) and isinstance(data.get("settings"), dict):
+        data = data["settings"]
+    if not isinstance(data, dict):
+        raise UserError(f"{path} does not hold settings by name")
+    known = {item.name for item in fields(Settings)}
+    data = {key.replace("-", "_"): value for key, value in data.items()}
+    unknown = sorted(set(data) - known)
+    if unknown:
+        raise UserError(
+            f"{path}: unknown setting '{unknown[0][:200]}'; --help lists those there are"
+        )
+    return {key: value for key, value in data.items() if key not in NOT_REPEATED}

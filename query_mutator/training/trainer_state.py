@@ -1,0 +1,213 @@
+"""What a checkpoint holds of a run in training, and taking it up again."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+
+from ppo import PPO
+from query_mutator.base.errors import UserError
+from query_mutator.environment.env import BatchedQueryMutationEnv
+from query_mutator.runs.checkpoints import Checkpoint
+
+POLICY = "policy."
+OPTIMIZER = "optimizer."
+OBSERVATIONS = "envs.observations"
+TORCH_GENERATOR = "random.torch"
+MOMENTS = ("exp_avg", "exp_avg_sq")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The parts of a run that change as it learns."""
+
+    algorithm: PPO
+    envs: BatchedQueryMutationEnv
+    generators: list[np.random.Generator]
+    """One for the actions of each environment."""
+    shuffle: np.random.Generator
+
+    def seed_globals(self, seed: int) -> None:
+        """Seeds the generators that nothing here draws from, but a user's objective may."""
+        random.seed(seed)
+        np.random.seed(seed)
+
+    def checkpoint(self, counts: dict[str, Any], curves: dict[str, int]) -> Checkpoint:
+        """A copy of everything, with what the run has counted and the sizes of its curves."""
+        tensors = {
+            f"{POLICY}{name}": value.clone()
+            for name, value in self.algorithm.policy.state_dict().items()
+        }
+        optimizer = self.algorithm.optimizer.state_dict()
+        for number, values in optimizer["state"].items():
+            for name, value in values.items():
+                tensors[f"{OPTIMIZER}{number}.{name}"] = value.clone()
+        tensors[OBSERVATIONS] = torch.from_numpy(self.envs.current()[0].copy())
+        tensors[TORCH_GENERATOR] = torch.get_rng_state()
+        _, keys, *rest = np.random.get_state(legacy=True)
+        assert isinstance(keys, np.ndarray)
+        state = {
+            "learning_rate": optimizer["param_groups"][0]["lr"],
+            "optimizer_begun": bool(optimizer["state"]),
+            "generators": [generator.bit_generator.state for generator in self.generators],
+            "shuffle": self.shuffle.bit_generator.state,
+            "python_random": random.getstate(),
+            "numpy_random": [keys.tolist(), *rest],
+            "envs": self.envs.get_state(),
+            "counts": copied(counts),
+            "curves": dict(curves),
+        }
+        return Checkpoint(tensors, state)
+
+    def take_up(self, checkpoint: Checkpoint, run: Path) -> None:
+        """Goes on where the checkpoint of `run` was made; `UserError` where it does not fit."""
+        tensors, state = checkpoint.tensors, checkpoint.state
+        parameters = list(self.algorithm.policy.parameters())
+        with misfit_told(run):
+            set_policy(self.algorithm.policy, tensors)
+            optimizer = self.algorithm.optimizer.state_dict()
+            if state["optimizer_begun"]:
+                optimizer["state"] = {
+                    number: {
+                        "step": _tensor(tensors, f"{OPTIMIZER}{number}.step", torch.tensor(0.0)),
+                        **{
+                            name: _tensor(tensors, f"{OPTIMIZER}{number}.{name}", parameter)
+                            for name in MOMENTS
+                        },
+                    }
+                    for number, parameter in enumerate(parameters)
+                }
+            for group in optimizer["param_groups"]:
+                group["lr"] = _finite(state["learning_rate"], "learning_rate")
+            self.algorithm.optimizer.load_state_dict(optimizer)
+            self.shuffle.bit_generator.state = state["shuffle"]
+            version, numbers, gauss = state["python_random"]
+            random.setstate((version, tuple(numbers), gauss))
+            _set_numpy(state["numpy_random"])
+            torch.set_rng_state(_tensor(tensors, TORCH_GENERATOR, torch.get_rng_state()))
+            self.go_back(checkpoint)
+
+    def go_back(self, checkpoint: Checkpoint) -> None:
+        """Takes the environments, and the generators of their actions, to where they were."""
+        state = checkpoint.state
+        for generator, saved in zip(self.generators, state["generators"], strict=True):
+            generator.bit_generator.state = saved
+        seen = torch.from_numpy(self.envs.current()[0])
+        observations = _tensor(checkpoint.tensors, OBSERVATIONS, seen).numpy()
+        self.envs.set_state(state["envs"], observations)
+
+    @property
+    def tensor_bytes(self) -> int:
+        """More than the tensors of a checkpoint take."""
+        return tensor_bytes(self.algorithm.policy) + self.envs.current()[0].nbytes
+
+
+def tensor_bytes(policy: torch.nn.Module) -> int:
+    """More than the tensors of a policy's checkpoint take, but for what the environments saw."""
+    return 2**20 + 4 * sum(value.nbytes for value in policy.state_dict().values())
+
+
+def set_policy(policy: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> None:
+    """Gives a policy the weights of a checkpoint; raises ValueError where they do not fit."""
+    weights = {
+        name: _tensor(tensors, f"{POLICY}{name}", value)
+        for name, value in policy.state_dict().items()
+    }
+    unknown = [
+        name for name in tensors if name.startswith(POLICY) and name[len(POLICY) :] not in weights
+    ]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is not of this policy")
+    policy.load_state_dict(weights)
+
+
+def read_counts(kind: type[T], saved: Any) -> T:
+    """The dataclass that was saved as plain values; raises ValueError for anything else."""
+    counts = kind()
+    if not isinstance(saved, dict) or set(saved) != {item.name for item in fields(counts)}:  # type: ignore[arg-type]
+        raise ValueError("the counts are others than this version keeps")
+    for name, value in saved.items():
+        _check_like(value, getattr(counts, name), name)
+        setattr(counts, name, value)
+    return counts
+
+
+def read_sizes(saved: Any) -> dict[str, int]:
+    """The sizes of files by name; raises ValueError for anything else."""
+    _check_like(saved, {}, "curves")
+    sizes: dict[str, int] = saved
+    return sizes
+
+
+@contextmanager
+def misfit_told(run: Path) -> Iterator[None]:
+    """Turns what goes wrong with values of the wrong kind into a line for the user."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RuntimeError) as error:
+        what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(
+            f"the checkpoint of {run} does not fit its config.json: {what}; were they changed?"
+        ) from error
+
+
+def copied(value: Any) -> Any:
+    """A copy of plain values, nested in dictionaries and lists."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [copied(item) for item in value]
+    return value
+
+
+def _tensor(tensors: dict[str, torch.Tensor], name: str, like: torch.Tensor) -> torch.Tensor:
+    found = tensors.get(name)
+    if found is None:
+        raise ValueError(f"there is no tensor {name}")
+    if found.shape != like.shape or found.dtype != like.dtype:
+        raise ValueError(
+            f"the tensor {name} is {list(found.shape)} of {found.dtype}, "
+            f"not {list(like.shape)} of {like.dtype}"
+        )
+    return found.clone()  # an optimizer would go on in the checkpoint's own memory
+
+
+def _set_numpy(saved: Any) -> None:
+    keys, position, has_gauss, gauss = saved
+    if not 0 <= position <= len(keys):  # numpy itself would read beyond its memory
+        raise ValueError("numpy_random is not the state of a generator")
+    np.random.set_state(("MT19937", keys, position, has_gauss, gauss))
+
+
+def _check_like(value: Any, like: Any, name: str) -> None:
+    """Refuses a value that is not of the kind of `like`; None stands for a number or nothing."""
+    if isinstance(like, dict):
+        if not isinstance(value, dict):
+            raise ValueError(f"{name} is not a table")
+        for item in value.values():
+            _check_like(item, 0, name)
+    elif isinstance(like, list):
+        if not isinstance(value, list):
+            raise ValueError(f"{name} is not a list")
+        for item in value:
+            _check_like(item, 0.0, name)
+    elif isinstance(like, int):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise ValueError(f"{name} is not a count")
+    elif like is not None or value is not None:
+        _finite(value, name)
+
+
+def _finite(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} is not a number")
+    return value
