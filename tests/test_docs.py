@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     "batching.commands.parts",
-    "command_line",
+    "query_mutator.base.terminal",
     "query_mutator.evaluation.statistics",
     "query_mutator.evaluation.verdict",
     "query_mutator.reports.comparison",
@@ -174,15 +174,15 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "evaluate_query_mutator.py",
         "benchmark_batching.py",
         "benchmarks/learning/__main__.py",
-        "experiments/report/__init__.py",
-        "servers/embedded.py",
-        "servers/simulated/__main__.py",
+        "query_mutator/reports/html/__init__.py",
+        "query_mutator/servers/embedded.py",
+        "query_mutator/servers/simulated/__main__.py",
         "benchmarks/reading.py",
-        "experiments/analyze.py",
-        "experiments/extract.py",
-        "experiments/sweep.py",
+        "query_mutator/reports/analyze.py",
+        "query_mutator/reports/extract.py",
+        "query_mutator/reports/sweep.py",
         "benchmarks/packing.py",
-        "servers/puzzle.py",
+        "batching/streaming/puzzle_server.py",
         *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("batching/commands/*.py")),
     ):
         known |= set(re.findall(r"--[a-z][a-z-]+", (ROOT / script).read_text()))
