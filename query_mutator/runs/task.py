@@ -13,11 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from query_mutator.data import Question, load_questions, split_questions
 from query_mutator.base.errors import UserError
+from query_mutator.data import Question, load_questions, split_questions
+from query_mutator.models.cache import default_cache_file
 from query_mutator.objectives import Objective, Weights, load_objective
 from query_mutator.operators import Operator, load_operators, select_operators
-from query_mutator.models.cache import default_cache_file
 from query_mutator.runs.settings import Settings
 
 EMBEDDED_MAX_REWRITES = 1
