@@ -23,6 +23,7 @@ from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models, open_models
 from query_mutator.operators import Operator
 from query_mutator.operators.edits import EDITS
+from query_mutator.runs.checkpoints import misfit_told, set_policy, tensor_bytes
 from query_mutator.runs.directory import CONFIG, RunDirectory
 from query_mutator.runs.settings import (
     Settings,
@@ -33,7 +34,6 @@ from query_mutator.runs.settings import (
     servers_in,
 )
 from query_mutator.runs.task import Task, model_options
-from query_mutator.training.trainer_state import misfit_told, set_policy, tensor_bytes
 
 STOP = "stop"
 LONGEST_OUTAGE_S = 30.0
