@@ -15,7 +15,8 @@ def train(argv: Sequence[str] | None = None) -> int:
     from query_mutator.evaluation.command import evaluate_finished
     from query_mutator.reports.html import report_finished
     from query_mutator.reports.show import show_run
-    from query_mutator.training.command import Finished, run_training
+    from query_mutator.runs.task import Finished
+    from query_mutator.training.command import run_training
 
     def show_and_evaluate(finished: Finished) -> None:
         show_run(finished.run.path)

@@ -22,10 +22,9 @@ from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models
 from query_mutator.objectives import Weights, load_objective
 from query_mutator.operators import Operator, load_operators
-from query_mutator.runs.checkpoints import Checkpoint
+from query_mutator.runs.checkpoints import POLICY, Checkpoint
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
-from query_mutator.training.trainer_state import POLICY
 
 SIMULATED_MODELS: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:3b"]

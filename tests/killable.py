@@ -17,8 +17,9 @@ import torch
 
 import query_mutator.evaluation.command
 import query_mutator.reports.show  # noqa: F401
+from query_mutator.base.weights import packaged_model_path
 from query_mutator.models import session
-from query_mutator.models.encoders import Encoder, SentenceTransformerEmbedder, packaged_model_path
+from query_mutator.models.encoders import Encoder, SentenceTransformerEmbedder
 from query_mutator.runs.checkpoints import Checkpoint, CheckpointStore
 from query_mutator.runs.directory import SUMMARY, RunDirectory
 from query_mutator.training.command import _write_beginning

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from batching.generation.gguf import GgufVocabulary
 from batching.generation.tokenizers import LlamaTokenizer, load_tokenizer
 from query_mutator.base.errors import UserError
-from query_mutator.servers.embedded import gguf_path
+from query_mutator.base.weights import gguf_path
 
 TEXTS = [
     "",

@@ -12,8 +12,8 @@ import pytest
 from query_mutator.base.errors import UserError
 from query_mutator.data import load_questions, split_questions
 from query_mutator.data.generate import generate
+from query_mutator.english.facts import find_facts
 from query_mutator.models.encoders import Encoder
-from query_mutator.objectives.facts import find_facts
 
 
 def test_the_shipped_questions_are_what_the_documents_promise() -> None:

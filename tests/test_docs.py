@@ -42,7 +42,7 @@ MODULES = [
     "query_mutator.models.dialects.ollama",
     "query_mutator.objectives.base",
     "query_mutator.objectives.consistency",
-    "query_mutator.objectives.facts",
+    "query_mutator.english.facts",
     "query_mutator.objectives.helpful",
     "query_mutator.objectives.judge",
     "query_mutator.objectives.refusal.detector",

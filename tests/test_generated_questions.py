@@ -22,7 +22,7 @@ from query_mutator.data import load_questions
 from query_mutator.data.families import FAMILIES, numbers
 from query_mutator.data.families.messy import UNITS, typos
 from query_mutator.data.generate import KINDS, MADE_MESSY, NAMES, PHRASINGS, THINGS, generate
-from query_mutator.objectives.facts import find_facts
+from query_mutator.english.facts import find_facts
 
 SEEDS = range(5)
 ROOT = Path(__file__).parent.parent

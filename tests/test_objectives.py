@@ -9,9 +9,9 @@ import pytest
 
 from query_mutator.base.errors import UserError
 from query_mutator.data import Question
+from query_mutator.english.facts import find_facts
 from query_mutator.models.encoders import Encoder
 from query_mutator.objectives import OBJECTIVES, Batch, Score, Weights, load_objective
-from query_mutator.objectives.facts import find_facts
 from query_mutator.runs.task import check_references
 
 QUESTION = "How many legs does a spider have?"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from batching.generation.gguf import GgufVocabulary, is_gguf
 from query_mutator.base.errors import UserError
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
+from query_mutator.base.weights import gguf_path
 
 if TYPE_CHECKING:
     import tokenizers
@@ -155,8 +156,6 @@ def load_tokenizer(name: str) -> Tokenizer:
     if name == BYTES:
         return ByteTokenizer()
     if name == EMBEDDED:
-        from query_mutator.servers.embedded import gguf_path
-
         return _from_gguf(name, gguf_path())
     path = Path(name)
     if path.is_dir():

@@ -15,7 +15,7 @@ from typing import Any
 from query_mutator.data.families import FAMILIES, Family
 from query_mutator.data.families.messy import FILLERS, STORIES, embed, typos
 from query_mutator.data.families.problem import Deck, Problem
-from query_mutator.objectives.facts import find_facts
+from query_mutator.english.facts import find_facts
 
 PHRASINGS = Path(__file__).parent / "families" / "phrasings.toml"
 KINDS = ("clear", "typos", "filler", "run-on", "telegraphic", "non-native", "alarming")

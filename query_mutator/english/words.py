@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
-from query_mutator.models.encoders import packaged_model_path
+from query_mutator.base.weights import packaged_model_path
 
 _WORD = re.compile(r"\w+")
 _FUNCTION_WORDS = frozenset(

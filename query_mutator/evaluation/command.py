@@ -31,7 +31,6 @@ from query_mutator.evaluation.trained_policy import (
     TrainedPolicy,
     changed,
     check_same_task,
-    load_run,
     load_trained,
     use_one_thread,
 )
@@ -42,8 +41,7 @@ from query_mutator.models.outages import Outage
 from query_mutator.models.session import Models, open_models
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.runs.settings import Settings, may_ask_judge
-from query_mutator.runs.task import Task, load_task, model_options
-from query_mutator.training.command import Finished, say_servers
+from query_mutator.runs.task import Finished, Task, load_run, load_task, model_options, say_servers
 
 logger = logging.getLogger(__name__)
 

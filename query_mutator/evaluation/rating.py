@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from query_mutator.data import Question
+from query_mutator.english.facts import find_facts
 from query_mutator.evaluation.comparison import Rate
 from query_mutator.evaluation.measuring import UNCHANGED, Measured, Tried, fingerprint
 from query_mutator.models.encoders import Encoder
 from query_mutator.objectives import Batch, Weights
-from query_mutator.objectives.facts import find_facts
 from query_mutator.objectives.helpful import make_helpful_objective
 from query_mutator.objectives.judge import JudgeAgreement, agreement_with_facts
 

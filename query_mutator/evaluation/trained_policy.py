@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +22,16 @@ from query_mutator.models.keys import check_servers_of_file
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models, open_models
 from query_mutator.operators import Operator
-from query_mutator.operators.edits import EDITS
+from query_mutator.runs.checkpoints import misfit_told, set_policy, tensor_bytes
 from query_mutator.runs.directory import CONFIG, RunDirectory
 from query_mutator.runs.settings import (
     Settings,
     check,
     may_ask_judge,
     parsed_fields,
-    read_settings,
     servers_in,
 )
-from query_mutator.runs.task import Task, model_options
-from query_mutator.training.trainer_state import misfit_told, set_policy, tensor_bytes
+from query_mutator.runs.task import Task, load_run, model_options
 
 STOP = "stop"
 LONGEST_OUTAGE_S = 30.0
@@ -154,49 +152,6 @@ def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
     settings = replace(settings, max_outage=min(settings.max_outage, LONGEST_OUTAGE_S))
     trained = load_trained(directory, settings, operators)
     return LoadedPolicy(trained, open_models(**model_options(settings)), settings.max_workers)
-
-
-def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
-    """The settings and the operators a run was trained with."""
-    if not (run.path / CONFIG).is_file():
-        raise UserError(f"{run.path} holds no run (no {CONFIG}); check the path")
-    settings = read_settings(run.path / CONFIG)
-    if settings.max_rewrites is None:
-        raise UserError(f"{run.path / CONFIG} is damaged: it has no max_rewrites")
-    stored = run.read_json(CONFIG).get("operators")
-    if not isinstance(stored, list):
-        raise UserError(f"{run.path / CONFIG} is damaged: it has no list of operators")
-    try:
-        return settings, [_stored_operator(entry) for entry in stored]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{run.path / CONFIG} is damaged: an operator is not as it was stored ({error})"
-        ) from error
-
-
-def _stored_operator(entry: dict[str, Any]) -> Operator:
-    """The operator that config.json holds; raises for what is not one."""
-    values: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
-    }
-    values["examples"] = tuple((before, after) for before, after in entry["examples"])
-    for item in fields(Operator):
-        value = values.get(item.name, item.default)
-        if isinstance(item.default, bool):
-            right = isinstance(value, bool)
-        else:
-            same_kind = isinstance(value, tuple) == isinstance(item.default, tuple)
-            right = value == item.default or (same_kind and _made_of_text(value))
-        if not right:
-            raise TypeError(f"{item.name} is {value!r}")
-    for edit in values.get("edits", ()):
-        if edit not in EDITS:
-            raise ValueError(f"there is no edit {edit!r}")
-    return Operator(**values)
-
-
-def _made_of_text(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, tuple) and all(map(_made_of_text, value)))
 
 
 def check_same_task(run: RunDirectory, task: Task) -> None:

@@ -9,13 +9,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from query_mutator.base.errors import UserError
+from query_mutator.base.weights import GGUF_SHA256
 from query_mutator.models.addresses import normalise_url, ollama_url
 from query_mutator.models.backend import Backend
 from query_mutator.models.calls import CallFailedError
 from query_mutator.models.dialects import Dialect, OpenAIDialect, detect_dialect
 from query_mutator.models.http import HttpServer
 from query_mutator.models.keys import API_KEY_VARIABLE, KEY_HOST_VARIABLE, keys_for
-from query_mutator.servers.embedded import GGUF_SHA256, MODEL_NAME, EmbeddedServer, start_embedded
+from query_mutator.servers.embedded import MODEL_NAME, EmbeddedServer, start_embedded
 
 logger = logging.getLogger(__name__)
 

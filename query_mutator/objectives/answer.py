@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from query_mutator.english.facts import find_facts
 from query_mutator.english.words import sentences
 from query_mutator.objectives.base import Batch, Objective, Score, Term, Weights
 from query_mutator.objectives.drift import drift_terms
-from query_mutator.objectives.facts import find_facts
 
 FAR, CLOSE = 0.3, 0.7
 """Cosines of a sentence and the reference that count 0 and 1 where there are key facts. Above, a

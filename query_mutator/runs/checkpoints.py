@@ -10,7 +10,8 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 KIND = "query-mutator checkpoint"
 VERSION = 1
 KEPT = 3
+POLICY = "policy."
+"""Begins the names of a policy's tensors."""
 STATE = "state"
 """The tensor that holds the plain values, as the bytes of a JSON text: a safetensors header, where
 they could also be, is limited in size."""
@@ -157,6 +160,50 @@ class CheckpointStore:
         for path in self.paths():
             if int(path.name[5:-12]) > step:
                 path.rename(path.with_name(path.name + DAMAGED))
+
+
+def tensor_bytes(policy: torch.nn.Module) -> int:
+    """More than the tensors of a policy's checkpoint take, but for what the environments saw."""
+    return 2**20 + 4 * sum(value.nbytes for value in policy.state_dict().values())
+
+
+def set_policy(policy: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> None:
+    """Gives a policy the weights of a checkpoint; raises ValueError where they do not fit."""
+    weights = {
+        name: tensor_like(tensors, f"{POLICY}{name}", value)
+        for name, value in policy.state_dict().items()
+    }
+    unknown = [
+        name for name in tensors if name.startswith(POLICY) and name[len(POLICY) :] not in weights
+    ]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is not of this policy")
+    policy.load_state_dict(weights)
+
+
+@contextmanager
+def misfit_told(run: Path) -> Iterator[None]:
+    """Turns what goes wrong with values of the wrong kind into a line for the user."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RuntimeError) as error:
+        what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(
+            f"the checkpoint of {run} does not fit its config.json: {what}; were they changed?"
+        ) from error
+
+
+def tensor_like(tensors: dict[str, torch.Tensor], name: str, like: torch.Tensor) -> torch.Tensor:
+    """A copy of the tensor of that name; raises ValueError where it is not like the other."""
+    found = tensors.get(name)
+    if found is None:
+        raise ValueError(f"there is no tensor {name}")
+    if found.shape != like.shape or found.dtype != like.dtype:
+        raise ValueError(
+            f"the tensor {name} is {list(found.shape)} of {found.dtype}, "
+            f"not {list(like.shape)} of {like.dtype}"
+        )
+    return found.clone()  # an optimizer would go on in the checkpoint's own memory
 
 
 def _content(path: Path, most: int) -> bytes:

@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.files import PARTIAL, append, cut, remove_partial, size_of, sync, write_atomically
+from query_mutator.base.files import (
+    PARTIAL,
+    append,
+    cut,
+    remove_partial,
+    size_of,
+    sync,
+    write_atomically,
+)
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
 
 if TYPE_CHECKING:

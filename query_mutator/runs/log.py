@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ppo import RolloutStorage, UpdateStats
 from ppo.steps import EnvStep
 from query_mutator.models.backend import BackendStatus
 from query_mutator.models.client import CallCounts
-from ppo import RolloutStorage, UpdateStats
 from query_mutator.runs import tags
 
 TRANSITION_KEYS = (

@@ -1,7 +1,7 @@
 """What is known of a metric by its name, and the page that explains them all.
 
-`docs/metrics.md` is made from the table (`python -m query_mutator.runs.metrics` prints that page), and
-comparisons of runs take names, directions and thresholds from there.
+`docs/metrics.md` is made from the table (`python -m query_mutator.runs.metrics` prints that page),
+and comparisons of runs take names, directions and thresholds from there.
 """
 
 from __future__ import annotations

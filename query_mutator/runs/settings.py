@@ -8,9 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from query_mutator.base.terminal import OneLineParser
 from query_mutator.base.errors import UserError
-from query_mutator.models.keys import check_servers_of_file
 from query_mutator.base.flags import (
     AUTO,
     LARGEST_WEIGHT,
@@ -23,7 +21,9 @@ from query_mutator.base.flags import (
     weight,
     whole_number,
 )
+from query_mutator.base.terminal import OneLineParser
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
+from query_mutator.models.keys import check_servers_of_file
 
 MAX_SECONDS = 7 * 24 * 3600
 NOT_REPEATED = {"run_dir", "resume", "config"}

@@ -7,18 +7,23 @@ import json
 import os
 import platform
 import random
+import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from query_mutator.data import Question, load_questions, split_questions
 from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import printable
+from query_mutator.data import Question, load_questions, split_questions
+from query_mutator.models.cache import default_cache_file
+from query_mutator.models.session import Models
 from query_mutator.objectives import Objective, Weights, load_objective
 from query_mutator.operators import Operator, load_operators, select_operators
-from query_mutator.models.cache import default_cache_file
-from query_mutator.runs.settings import Settings
+from query_mutator.operators.edits import EDITS
+from query_mutator.runs.directory import CONFIG, RunDirectory
+from query_mutator.runs.settings import Settings, may_ask_judge, read_settings
 
 EMBEDDED_MAX_REWRITES = 1
 MAX_REWRITES = 2
@@ -42,6 +47,16 @@ class Task:
         parts += [asdict(operator) for operator in self.operators]
         parts += [{"objective": self.objective_source}]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended as asked, its models still at hand."""
+
+    run: RunDirectory
+    settings: Settings
+    task: Task
+    models: Models
 
 
 def load_task(settings: Settings, operators: Sequence[Operator] | None = None) -> Task:
@@ -69,6 +84,49 @@ def load_task(settings: Settings, operators: Sequence[Operator] | None = None) -
             Path(settings.objective.rpartition(":")[0]).expanduser().read_text(encoding="utf-8")
         )
     return Task(train, heldout, list(operators), objective, source)
+
+
+def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
+    """The settings and the operators a run was trained with."""
+    if not (run.path / CONFIG).is_file():
+        raise UserError(f"{run.path} holds no run (no {CONFIG}); check the path")
+    settings = read_settings(run.path / CONFIG)
+    if settings.max_rewrites is None:
+        raise UserError(f"{run.path / CONFIG} is damaged: it has no max_rewrites")
+    stored = run.read_json(CONFIG).get("operators")
+    if not isinstance(stored, list):
+        raise UserError(f"{run.path / CONFIG} is damaged: it has no list of operators")
+    try:
+        return settings, [_stored_operator(entry) for entry in stored]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{run.path / CONFIG} is damaged: an operator is not as it was stored ({error})"
+        ) from error
+
+
+def _stored_operator(entry: dict[str, Any]) -> Operator:
+    """The operator that config.json holds; raises for what is not one."""
+    values: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
+    }
+    values["examples"] = tuple((before, after) for before, after in entry["examples"])
+    for item in fields(Operator):
+        value = values.get(item.name, item.default)
+        if isinstance(item.default, bool):
+            right = isinstance(value, bool)
+        else:
+            same_kind = isinstance(value, tuple) == isinstance(item.default, tuple)
+            right = value == item.default or (same_kind and _made_of_text(value))
+        if not right:
+            raise TypeError(f"{item.name} is {value!r}")
+    for edit in values.get("edits", ()):
+        if edit not in EDITS:
+            raise ValueError(f"there is no edit {edit!r}")
+    return Operator(**values)
+
+
+def _made_of_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple) and all(map(_made_of_text, value)))
 
 
 def weights_of(settings: Settings) -> Weights:
@@ -146,3 +204,11 @@ def model_options(settings: Settings) -> dict[str, Any]:
         "cache_file": (settings.cache or default_cache_file()) if settings.use_cache else None,
         "group_by_model": settings.group_by_model or None,
     }
+
+
+def say_servers(models: Models, settings: Settings) -> None:
+    """Tells on the terminal which servers and models are used, and why."""
+    roles = models.roles
+    judge = f", judge {roles.judge_model}" if may_ask_judge(settings) else ""
+    told = f"mutator {roles.mutator_model}, target {roles.target_model}{judge}"
+    print(printable(f"server: {models.connection.why}; {told}"), file=sys.stderr)

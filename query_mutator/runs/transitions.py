@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from query_mutator.base.errors import UserError
-from query_mutator.runs.directory import TRANSITIONS
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_lines
+from query_mutator.runs.directory import TRANSITIONS
 
 LARGEST = 1e15
 TEXTS = (

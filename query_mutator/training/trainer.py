@@ -18,7 +18,7 @@ from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutation
 from query_mutator.environment.scoring import flow_handlers, gain_flow
 from query_mutator.models.flows import FlowRunner
 from query_mutator.models.session import Models
-from query_mutator.runs.checkpoints import Checkpoint
+from query_mutator.runs.checkpoints import Checkpoint, misfit_told
 from query_mutator.runs.curves import CurveWriter
 from query_mutator.runs.directory import SUMMARY, RunDirectory
 from query_mutator.runs.log import (
@@ -38,7 +38,6 @@ from query_mutator.training.time_spent import time_metrics
 from query_mutator.training.trainer_state import (
     Learner,
     copied,
-    misfit_told,
     read_counts,
     read_sizes,
 )

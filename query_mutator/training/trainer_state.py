@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,11 +12,16 @@ import numpy as np
 import torch
 
 from ppo import PPO
-from query_mutator.base.errors import UserError
 from query_mutator.environment.env import BatchedQueryMutationEnv
-from query_mutator.runs.checkpoints import Checkpoint
+from query_mutator.runs.checkpoints import (
+    POLICY,
+    Checkpoint,
+    misfit_told,
+    set_policy,
+    tensor_bytes,
+    tensor_like,
+)
 
-POLICY = "policy."
 OPTIMIZER = "optimizer."
 OBSERVATIONS = "envs.observations"
 TORCH_GENERATOR = "random.torch"
@@ -78,9 +81,11 @@ class Learner:
             if state["optimizer_begun"]:
                 optimizer["state"] = {
                     number: {
-                        "step": _tensor(tensors, f"{OPTIMIZER}{number}.step", torch.tensor(0.0)),
+                        "step": tensor_like(
+                            tensors, f"{OPTIMIZER}{number}.step", torch.tensor(0.0)
+                        ),
                         **{
-                            name: _tensor(tensors, f"{OPTIMIZER}{number}.{name}", parameter)
+                            name: tensor_like(tensors, f"{OPTIMIZER}{number}.{name}", parameter)
                             for name in MOMENTS
                         },
                     }
@@ -93,7 +98,7 @@ class Learner:
             version, numbers, gauss = state["python_random"]
             random.setstate((version, tuple(numbers), gauss))
             _set_numpy(state["numpy_random"])
-            torch.set_rng_state(_tensor(tensors, TORCH_GENERATOR, torch.get_rng_state()))
+            torch.set_rng_state(tensor_like(tensors, TORCH_GENERATOR, torch.get_rng_state()))
             self.go_back(checkpoint)
 
     def go_back(self, checkpoint: Checkpoint) -> None:
@@ -102,32 +107,13 @@ class Learner:
         for generator, saved in zip(self.generators, state["generators"], strict=True):
             generator.bit_generator.state = saved
         seen = torch.from_numpy(self.envs.current()[0])
-        observations = _tensor(checkpoint.tensors, OBSERVATIONS, seen).numpy()
+        observations = tensor_like(checkpoint.tensors, OBSERVATIONS, seen).numpy()
         self.envs.set_state(state["envs"], observations)
 
     @property
     def tensor_bytes(self) -> int:
         """More than the tensors of a checkpoint take."""
         return tensor_bytes(self.algorithm.policy) + self.envs.current()[0].nbytes
-
-
-def tensor_bytes(policy: torch.nn.Module) -> int:
-    """More than the tensors of a policy's checkpoint take, but for what the environments saw."""
-    return 2**20 + 4 * sum(value.nbytes for value in policy.state_dict().values())
-
-
-def set_policy(policy: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> None:
-    """Gives a policy the weights of a checkpoint; raises ValueError where they do not fit."""
-    weights = {
-        name: _tensor(tensors, f"{POLICY}{name}", value)
-        for name, value in policy.state_dict().items()
-    }
-    unknown = [
-        name for name in tensors if name.startswith(POLICY) and name[len(POLICY) :] not in weights
-    ]
-    if unknown:
-        raise ValueError(f"{unknown[0]} is not of this policy")
-    policy.load_state_dict(weights)
 
 
 def read_counts(kind: type[T], saved: Any) -> T:
@@ -148,18 +134,6 @@ def read_sizes(saved: Any) -> dict[str, int]:
     return sizes
 
 
-@contextmanager
-def misfit_told(run: Path) -> Iterator[None]:
-    """Turns what goes wrong with values of the wrong kind into a line for the user."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RuntimeError) as error:
-        what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-        raise UserError(
-            f"the checkpoint of {run} does not fit its config.json: {what}; were they changed?"
-        ) from error
-
-
 def copied(value: Any) -> Any:
     """A copy of plain values, nested in dictionaries and lists."""
     if isinstance(value, dict):
@@ -167,18 +141,6 @@ def copied(value: Any) -> Any:
     if isinstance(value, list):
         return [copied(item) for item in value]
     return value
-
-
-def _tensor(tensors: dict[str, torch.Tensor], name: str, like: torch.Tensor) -> torch.Tensor:
-    found = tensors.get(name)
-    if found is None:
-        raise ValueError(f"there is no tensor {name}")
-    if found.shape != like.shape or found.dtype != like.dtype:
-        raise ValueError(
-            f"the tensor {name} is {list(found.shape)} of {found.dtype}, "
-            f"not {list(like.shape)} of {like.dtype}"
-        )
-    return found.clone()  # an optimizer would go on in the checkpoint's own memory
 
 
 def _set_numpy(saved: Any) -> None:
