@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ppo.policy import ActorCritic
+from ppo.settings import PPOSettings
 from ppo.storage import RolloutStorage, TrainingRows
 
 ADAM_EPSILON = 1e-5
@@ -19,22 +20,6 @@ HARDLY_VARY = 0.01
 ROUNDING = 1e-6
 """A deviation below this share of the largest number is no more than float32's rounding."""
 LOWEST_EXPLAINED = -1.0
-
-
-@dataclass(frozen=True)
-class PPOSettings:
-    """The numbers of the algorithm."""
-
-    lr: float = 1e-3
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip_param: float = 0.2
-    ppo_epoch: int = 4
-    num_mini_batch: int = 4
-    value_loss_coef: float = 0.5
-    entropy_coef: float = 0.01
-    max_grad_norm: float = 0.5
-    target_kl: float | None = None
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from batching.analyze.text import percent, table
+from batching.analyze.text import percent
 from batching.core import BucketSpec
 from batching.core.arrays import as_lengths
+from query_mutator.base.tables import layout
 from query_mutator.base.terminal import counted
 
 
@@ -110,7 +111,7 @@ class BucketEfficiency:
         last = ["all", f"{self.num_samples:,}", "", f"{self.num_tokens:,}"]
         last += [f"{self.padded_tokens - self.num_tokens:,}", percent(self.efficiency)]
         rows.append(last + [""] * with_rows)
-        lines = [table(header, rows)]
+        lines = [layout([header, *rows])]
         for count, why in (
             (self.too_long, f"longer than {self.spec.overflow_max:,} tokens"),
             (self.too_short, f"shorter than {self.spec.min_length:,}"),

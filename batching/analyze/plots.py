@@ -14,10 +14,10 @@ from batching.analyze.report import EfficiencyReport
 from batching.analyze.suggestion import FIGURES, Suggestion
 from batching.analyze.text import percent
 from query_mutator.base.errors import UserError
+from query_mutator.base.pictures import figure
 from query_mutator.base.terminal import counted
 
 TOKENS, PADDING, OTHER = "#2a78d6", "#c9d6e6", "#d9591f"
-DPI = 150
 BUCKET_INCHES = 0.75
 SHOWN_PERCENTILES = ("p50", "p90", "p99")
 NEAR = 0.06
@@ -61,9 +61,9 @@ def draw_buckets(efficiency: BucketEfficiency, path: str | Path) -> Path:
 
 def draw_suggestion(suggestion: Suggestion, histogram: LengthHistogram, path: str | Path) -> Path:
     """Draws the lengths with the suggested edges and those in use."""
-    what, figure = FIGURES[suggestion.goal]
+    what, name = FIGURES[suggestion.goal]
     before, after = (
-        percent(getattr(one, figure)) for one in (suggestion.in_use, suggestion.suggested)
+        percent(getattr(one, name)) for one in (suggestion.in_use, suggestion.suggested)
     )
     with _axes(path, (9, 4.4)) as axes:
         _bars(axes, histogram)
@@ -101,22 +101,12 @@ def draw_report(report: EfficiencyReport, path: str | Path) -> Path:
 @contextmanager
 def _axes(path: str | Path, size: tuple[float, float]) -> Iterator[Any]:
     """Axes to draw on; what is on them at the end is written as PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    with matplotlib.rc_context({"text.parse_math": False, "font.size": 10}):
-        figure, axes = pyplot.subplots(figsize=size, layout="constrained")
-        try:
-            axes.spines[["top", "right"]].set_visible(False)
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with figure(path, size) as (_, [axes]):
             yield axes
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path, dpi=DPI, format="png")
-        except OSError as error:
-            raise UserError(f"cannot write the picture {path}: {error.strerror}") from error
-        finally:
-            pyplot.close(figure)
+    except OSError as error:
+        raise UserError(f"cannot write the picture {path}: {error.strerror}") from error
 
 
 def _bars(axes: Any, histogram: LengthHistogram) -> None:

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from batching.analyze.edges import suggest_edges
-from batching.analyze.text import bar, percent, table
+from batching.analyze.text import bar, percent
 from batching.core import BatchShapeHistogram, BucketSpec, OverflowPolicy, PadPolicy
 from batching.core.arrays import as_lengths
 from batching.planning import BatchingConfig, BatchPlanBuilder
 from batching.planning.config import LONGEST_PACKED
 from query_mutator.base.errors import UserError
+from query_mutator.base.tables import layout
 from query_mutator.base.terminal import counted
 
 CLOSE = 0.02
@@ -86,7 +87,7 @@ class EfficiencyReport:
         lines = [
             f"{counted(self.num_samples, 'sample')}, {counted(self.num_tokens, 'token')}, at most "
             f"{self.token_budget:,} tokens a batch",
-            table(header, rows),
+            layout([header, *rows]),
             self.recommendation,
         ]
         if self.truncated:

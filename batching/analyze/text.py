@@ -1,8 +1,6 @@
-"""Bars and tables of plain text."""
+"""Bars and shares of plain text."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 BAR_WIDTH = 40
@@ -18,25 +16,6 @@ def bar(share: float, width: int = BAR_WIDTH) -> str:
     if share > 0:
         eighths = max(1, eighths)  # what is there is seen
     return ("█" * (eighths // 8) + EIGHTHS[eighths % 8]).rstrip()
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns set flush right, but for the first.
-
-    >>> print(table(["bucket", "n"], [["1 to 8", "12"], ["all", "120"]]))
-    bucket    n
-    1 to 8   12
-    all     120
-    """
-    lines = [header, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
 
 
 def percent(share: float) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from batching.analyze.text import percent, table
+from batching.analyze.text import percent
 from batching.commands.parts import (
     Commands,
     add_command,
@@ -17,6 +17,7 @@ from batching.commands.parts import (
     pairs,
     print_json,
 )
+from query_mutator.base.tables import layout
 from query_mutator.base.terminal import counted, printable
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _epochs(plan: BatchPlan) -> str:
         left_out = metrics.skipped_samples
         shares = (percent(metrics.padding_waste), "–" if left_out is None else f"{left_out:,}")
         rows.append([f"  {epoch.epoch}", *(f"{number:,}" for number in numbers), *shares])
-    return table(header, rows)
+    return layout([header, *rows])
 
 
 def in_words(plan: BatchPlan) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from query_mutator.base.pictures import figure
+from query_mutator.base.tables import layout
 from query_mutator.evaluation.statistics import paired_differences
 
 OURS = "ours"
@@ -42,12 +44,11 @@ def summarised(
 
 def as_text(results: Mapping[str, Any], budgets: Sequence[int], seeds: range) -> str:
     """Shares of the gap between random and the contextual optimum, on held-out questions."""
-    width = max(map(len, results))
-    lines = [
+    head = (
         f"share of the gap between random (0) and the contextual optimum (1), held-out questions, "
-        f"{_named(seeds)}; in brackets our lead with its 95 % interval (all budgets together)",
-        " ".join(["steps".ljust(width), *(f"{budget:>30,}" for budget in budgets)]),
-    ]
+        f"{_named(seeds)}; in brackets our lead with its 95 % interval (all budgets together)"
+    )
+    rows = [["steps", *(f"{budget:,}" for budget in budgets)]]
     for name, result in results.items():
         cells = []
         for column in range(len(budgets)):
@@ -56,9 +57,9 @@ def as_text(results: Mapping[str, Any], budgets: Sequence[int], seeds: range) ->
                 mean, low, high = result["ours_ahead"][column]
                 interval = "no interval" if low is None else f"{low:+.3f}..{high:+.3f}"
                 cell += f" ({mean:+.3f} {interval})"
-            cells.append(f"{cell:>30}")
-        lines.append(" ".join([name.ljust(width), *cells]))
-    return "\n".join(lines)
+            cells.append(cell)
+        rows.append([name, *cells])
+    return f"{head}\n{layout(rows)}"
 
 
 def _named(seeds: range) -> str:
@@ -67,29 +68,21 @@ def _named(seeds: range) -> str:
 
 def draw(results: Mapping[str, Any], budgets: Sequence[int], path: Path) -> Path:
     """Learning curves with standard errors over seeds, as a PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
-    for name, result in results.items():
-        rows = np.array(result["seeds"])
-        error = rows.std(0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else None
-        axes.errorbar(
-            budgets, rows.mean(0), error, label=name, marker="o", markersize=4, capsize=2,
-            linewidth=2.5 if name == OURS else 1.2,
-        )  # fmt: skip
-    axes.axhline(0.9, color="0.6", linewidth=0.8, linestyle=":")
-    axes.set_xscale("log")
-    axes.set_xticks(budgets, [f"{budget:,}" for budget in budgets])
-    axes.minorticks_off()
-    axes.set_xlabel("environment steps")
-    axes.set_ylabel("share of the gap, random to optimum")
-    axes.set_title("Learning on a simulated task with a known optimum (held-out questions)")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    with figure(path, (8, 4.5)) as (_, [axes]):
+        for name, result in results.items():
+            rows = np.array(result["seeds"])
+            error = rows.std(0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else None
+            axes.errorbar(
+                budgets, rows.mean(0), error, label=name, marker="o", markersize=4, capsize=2,
+                linewidth=2.5 if name == OURS else 1.2,
+            )  # fmt: skip
+        axes.axhline(0.9, color="0.6", linewidth=0.8, linestyle=":")
+        axes.set_xscale("log")
+        axes.set_xticks(budgets, [f"{budget:,}" for budget in budgets])
+        axes.minorticks_off()
+        axes.set_xlabel("environment steps")
+        axes.set_ylabel("share of the gap, random to optimum")
+        axes.set_title("Learning on a simulated task with a known optimum (held-out questions)")
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False)
     return path

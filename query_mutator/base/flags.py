@@ -62,6 +62,16 @@ def fraction(text: str) -> float:
     return value
 
 
+KINDS: dict[Any, str] = {
+    float: "a number",
+    str: "text",
+    batch_size: "auto or a whole number",
+    whole_number: "a whole number",
+}
+"""What a flag's value must be, by how it is read."""
+Scalar = str | int | float
+
+
 def flag(
     default: Any,
     group: str,
@@ -74,10 +84,11 @@ def flag(
     metavar: str | None = None,
 ) -> Any:
     """A dataclass field that becomes a flag."""
+    parse = parse or type(default)
     metadata = {
         "group": group,
         "help": help,
-        "parse": parse or type(default),
+        "parse": whole_number if parse is int else parse,
         "at_least": at_least,
         "above": above,
         "at_most": at_most,
@@ -123,8 +134,8 @@ def add_flag(group: Any, item: Field[Any]) -> None:
         )
     else:
         shown = "" if default in (None, "") else f" (default {default})"
-        kind = item.metadata["parse"]
-        metavar = {int: "N", whole_number: "N", batch_size: "N", float: "X"}.get(kind, "TEXT")
+        parse = item.metadata["parse"]
+        metavar = {whole_number: "N", batch_size: "N", float: "X"}.get(parse, "TEXT")
         group.add_argument(
             option, metavar=metavar, help=help_text.replace("%", "%%") + shown, type=str
         )
@@ -132,33 +143,24 @@ def add_flag(group: Any, item: Field[Any]) -> None:
 
 def parsed(item: Field[Any], value: Any) -> Any:
     """The value of a flag from what a command line or a config file holds."""
-    default = _default(item)
-    option = option_of(item.name)
+    default, option, parse = _default(item), option_of(item.name), item.metadata["parse"]
     if value is None and default is None:
         return None
-    if isinstance(default, bool | list):
-        expected = bool if isinstance(default, bool) else list
-        if expected is list and isinstance(value, str):
-            value = [value]
-        texts = not isinstance(value, list) or all(isinstance(text, str) for text in value)
-        if not isinstance(value, expected) or not texts:
-            kind = "true or false" if expected is bool else "a list of texts"
-            raise UserError(f"{option} must be {kind} in a config file")
+    if parse is bool:
+        if not isinstance(value, bool):
+            raise UserError(f"{option} must be true or false in a config file")
         return value
-    parse = item.metadata["parse"]
+    if parse is list:
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise UserError(f"{option} must be a list of texts in a config file")
+        return texts
     try:
-        if isinstance(value, bool | list | dict | None) or (
-            parse is str and not isinstance(value, str)
-        ):
+        if isinstance(value, bool) or not isinstance(value, str if parse is str else Scalar):
             raise ValueError
-        if parse is int:
-            return whole_number(value)
         return parse(value)
     except (ValueError, OverflowError) as error:
-        kinds: dict[Any, str] = {float: "a number", str: "text"}
-        kinds[batch_size] = "auto or a whole number"
-        kind = kinds.get(parse, "a whole number")
-        raise UserError(f"{option} must be {kind}, not {str(value)[:200]!r}") from error
+        raise UserError(f"{option} must be {KINDS[parse]}, not {str(value)[:200]!r}") from error
 
 
 def check_bounds(item: Field[Any], value: float) -> None:

@@ -9,24 +9,30 @@ from pathlib import Path
 from typing import Any
 
 from query_mutator.base.flags import AUTO
+from query_mutator.base.pictures import figure
+from query_mutator.base.tables import layout
 from query_mutator.bench.measure import Result
 from query_mutator.bench.strategies import OURS
+
+HEADINGS = (
+    "design", "batch", "time s", "calls/s", "speed-up", "slots", "median s", "p95 s", "at once",
+    "failed",
+)  # fmt: skip
 
 
 def table(results: Sequence[Result]) -> str:
     """The results as text; speed-ups are against the first of them."""
-    head = f"{'design':<24}{'batch':>6}{'time s':>9}{'calls/s':>9}{'speed-up':>9}"
-    head += f"{'slots':>7}{'median s':>9}{'p95 s':>8}{'at once':>8}{'failed':>7}"
-    lines = [head, "-" * len(head)]
+    rows = [HEADINGS]
     for result in results:
         used = "–" if result.slot_utilisation is None else f"{result.slot_utilisation:.2f}"
-        lines.append(
-            f"{result.strategy:<24}{result.batch_size:>6}{result.seconds:>9.1f}"
-            f"{result.calls_per_second:>9.1f}{speed_up(results, result):>9.2f}{used:>7}"
-            f"{_seconds(result.median_latency_s):>9}{_seconds(result.p95_latency_s):>8}"
-            f"{result.max_in_flight or '–':>8}{result.failed:>7}"
+        measured = f"{result.seconds:.1f}", f"{result.calls_per_second:.1f}"
+        latency = _seconds(result.median_latency_s), _seconds(result.p95_latency_s)
+        ends = str(result.max_in_flight or "–"), str(result.failed)
+        speed = f"{speed_up(results, result):.2f}"
+        rows.append(
+            (result.strategy, str(result.batch_size), *measured, speed, used, *latency, *ends)
         )
-    return "\n".join(lines)
+    return layout(rows, rule=True)
 
 
 def recommendation(results: Sequence[Result]) -> str:
@@ -62,24 +68,14 @@ def write_files(results: Sequence[Result], setting: dict[str, Any], folder: Path
 
 
 def _draw(results: Sequence[Result], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     labels = [f"{result.strategy} ({result.batch_size})" for result in results]
     rates = [result.calls_per_second for result in results]
-    figure, axes = pyplot.subplots(figsize=(8, 0.5 * len(results) + 1.2), layout="constrained")
-    colours = ["tab:blue" if result.strategy.startswith(OURS) else "0.7" for result in results]
-    bars = axes.barh(labels, rates, color=colours)
-    texts = [
-        f"{rate:.1f}/s, {speed_up(results, r):.1f}×" for rate, r in zip(rates, results, strict=True)
-    ]
-    axes.bar_label(bars, texts, padding=3, fontsize=9)
-    axes.invert_yaxis()
-    axes.set_xlim(0, max(rates) * 1.2)
-    axes.set_xlabel("calls per second")
-    axes.set_title("The same calls, by who waits for whom (batch size in brackets)")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    with figure(path, (8, 0.5 * len(results) + 1.2)) as (_, [axes]):
+        colours = ["tab:blue" if result.strategy.startswith(OURS) else "0.7" for result in results]
+        bars = axes.barh(labels, rates, color=colours)
+        texts = [f"{r.calls_per_second:.1f}/s, {speed_up(results, r):.1f}×" for r in results]
+        axes.bar_label(bars, texts, padding=3, fontsize=9)
+        axes.invert_yaxis()
+        axes.set_xlim(0, max(rates) * 1.2)
+        axes.set_xlabel("calls per second")
+        axes.set_title("The same calls, by who waits for whom (batch size in brackets)")

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from query_mutator.base.pictures import figure
+from query_mutator.base.tables import Rows, layout
 from query_mutator.base.terminal import counted, printable
 from query_mutator.evaluation.comparison import Comparison, Way
 from query_mutator.evaluation.several import Together
@@ -114,11 +116,6 @@ def _finite(value: Any) -> Any:
 
 def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
     """The policy's lead over every alternative, and its gain in every category, as a PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     rows = [way for way in comparison.ways if way.policy_ahead] + list(comparison.operators)
     leads = [(way.name, way.policy_ahead) for way in rows if way.policy_ahead]
     gains = [
@@ -126,18 +123,16 @@ def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
         for gain in comparison.categories[:MOST_CATEGORIES]
     ]
     height = 1.6 + 0.26 * max(len(leads), len(gains))
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, height), layout="constrained")
-    few = len([way for way in comparison.ways if way.policy_ahead])
-    _forest(left, leads, ["tab:blue"] * few + ["0.45"] * (len(leads) - few))
-    left.axhline(few - 0.5, color="0.8", linewidth=0.8)
-    left.set_title("Policy's lead over other ways of asking", fontsize=11)
-    _forest(right, gains, ["tab:green"] * len(gains))
-    right.set_title("Gain over unchanged, by category", fontsize=11)
-    for axes in (left, right):
-        axes.set_xlabel("difference in score, with 95 % intervals")
-    figure.suptitle(_wrapped(verdict.sentence), fontsize=11, parse_math=False)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    with figure(path, (11, height), panels=2) as (drawn, (left, right)):
+        few = len([way for way in comparison.ways if way.policy_ahead])
+        _forest(left, leads, ["tab:blue"] * few + ["0.45"] * (len(leads) - few))
+        left.axhline(few - 0.5, color="0.8", linewidth=0.8)
+        left.set_title("Policy's lead over other ways of asking", fontsize=11)
+        _forest(right, gains, ["tab:green"] * len(gains))
+        right.set_title("Gain over unchanged, by category", fontsize=11)
+        for axes in (left, right):
+            axes.set_xlabel("difference in score, with 95 % intervals")
+        drawn.suptitle(_wrapped(verdict.sentence), fontsize=11)
     return path
 
 
@@ -148,15 +143,16 @@ def _forest(axes: Any, rows: Sequence[tuple[str, Difference]], colours: Sequence
         axes.plot([difference.mean], [place], "o", color=colour, markersize=5)
     axes.axvline(0, color="0.4", linewidth=1, linestyle="--")
     axes.set_yticks(range(len(rows)), [_label(name) for name, _ in rows], fontsize=9)
-    for label in axes.get_yticklabels():
-        label.set_parse_math(False)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", alpha=0.25)
     # One question in a category says nothing about its spread; it must not widen the axis.
     ends = [end for _, d in rows for end in (d.low, d.high) if abs(end) < 1.5]
     reach = max([0.05, *map(abs, ends), *(abs(d.mean) for _, d in rows)])
     axes.set_xlim(-1.08 * reach, 1.08 * reach)
+
+
+def _table(rows: Rows) -> str:
+    return layout(rows, indent="  ")
 
 
 def _row(way: Way) -> tuple[str, ...]:
@@ -168,17 +164,6 @@ def _row(way: Way) -> tuple[str, ...]:
         f"{way.mutator_calls:.2f}",
         f"{way.seconds:.2f}",
     )
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        first = row[0].ljust(widths[0])
-        rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(["", first, *rest]).rstrip())
-    return "\n".join(lines)
 
 
 def _label(text: str) -> str:

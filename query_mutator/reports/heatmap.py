@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from query_mutator.base.pictures import figure
 from query_mutator.reports.golden import BOTH, Combination, Surface, View
 from query_mutator.reports.grid import combinations, label
-from query_mutator.reports.tables import layout
+from query_mutator.reports.tables import table
 
 GOLD = "#d4a017"
 COLOURS = "YlGnBu"
@@ -19,38 +20,29 @@ DARK = 0.55
 
 def draw(surface: Surface, path: Path) -> Path:
     """The views side by side as a PNG, the golden middle marked."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     two = len(surface.grid) == 2
     many = len(surface.views)
     rows = len(surface.grid[0].values) if two else len(combinations(surface.grid))
     columns = len(surface.grid[1].values) if two else 5
     width = max(4.2, 1.0 * columns + 1.2)
-    figure, all_axes = pyplot.subplots(
-        1, many, squeeze=False, layout="constrained",
-        figsize=(width * many, (0.8 if two else 0.45) * rows + 2.4),
-    )  # fmt: skip
-    for axes, view in zip(all_axes[0], surface.views, strict=True):
-        if two:
-            _heat(axes, surface, view)
-        else:
-            _bars(axes, surface, view)
-        axes.set_title(view.title, fontweight="bold", pad=22)
-        axes.text(
-            0.5, 1.03, view.measured, transform=axes.transAxes, ha="center", fontsize=9,
-            color="0.35",
-        )  # fmt: skip
-    figure.suptitle(
-        "No golden middle"
-        if surface.golden is None
-        else f"Golden middle: {label(surface.grid, surface.golden)}"
-    )
-    figure.supxlabel(" · ".join(_legend(surface)), fontsize=9, color="0.35")
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    size = (width * many, (0.8 if two else 0.45) * rows + 2.4)
+    with figure(path, size, panels=many) as (drawn, all_axes):
+        for axes, view in zip(all_axes, surface.views, strict=True):
+            if two:
+                _heat(axes, surface, view)
+            else:
+                _bars(axes, surface, view)
+            axes.set_title(view.title, fontweight="bold", pad=22)
+            axes.text(
+                0.5, 1.03, view.measured, transform=axes.transAxes, ha="center", fontsize=9,
+                color="0.35",
+            )  # fmt: skip
+        drawn.suptitle(
+            "No golden middle"
+            if surface.golden is None
+            else f"Golden middle: {label(surface.grid, surface.golden)}"
+        )
+        drawn.supxlabel(" · ".join(_legend(surface)), fontsize=9, color="0.35")
     return path
 
 
@@ -75,12 +67,12 @@ def text_tables(surface: Surface, *, markdown: bool = False) -> str:
         told = f"{view.title}: {view.measured}"
         parts.append(f"### {told}" if markdown else told)
         if len(surface.grid) == 2:
-            parts.append(layout(_table_of_two(surface, view), markdown=markdown))
+            parts.append(table(_table_of_two(surface, view), markdown=markdown))
         else:
             rows = [[" ".join(dimension.name for dimension in surface.grid), view.name]]
             for combination in combinations(surface.grid):
                 rows.append([" ".join(combination), _marked(surface, view, combination)])
-            parts.append(layout(rows, markdown=markdown))
+            parts.append(table(rows, markdown=markdown))
     return "\n\n".join(parts)
 
 
@@ -150,4 +142,3 @@ def _bars(axes: Any, surface: Surface, view: View) -> None:
     axes.invert_yaxis()
     axes.margins(x=0.25)
     axes.axvline(0, color="0.5", linewidth=1)
-    axes.spines[["top", "right"]].set_visible(False)

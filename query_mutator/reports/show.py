@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from query_mutator.base.pictures import figure
 from query_mutator.base.terminal import printable
 from query_mutator.runs.transitions import read_transitions, returns_by_update
 
@@ -74,28 +75,20 @@ def terminal_curve(steps: list[int], means: list[float]) -> str:
 
 def draw_curve(steps: list[int], returns: list[list[float]], path: Path) -> Path:
     """The learning curve as a PNG: the mean return of each update with its standard error."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     means = np.array([np.mean(values) for values in returns])
     errors = np.array([np.std(values) / np.sqrt(len(values)) for values in returns])
-    figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
-    axes.axhline(0, color="0.5", linewidth=1, linestyle="--")
-    axes.annotate(
-        "question left unchanged", (steps[-1], 0), (0, 3), textcoords="offset points",
-        ha="right", va="bottom", color="0.4", fontsize=9,
-    )  # fmt: skip
-    axes.fill_between(steps, means - errors, means + errors, alpha=0.2, color="tab:blue", lw=0)
-    axes.plot(steps, means, color="tab:blue", marker="o", markersize=4)
-    axes.set_xlabel("environment steps")
-    axes.set_ylabel("mean return ± standard error")
-    axes.set_title("How much better the rewritten question is answered (training questions)")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
+    with figure(path, (8, 4)) as (_, [axes]):
+        axes.axhline(0, color="0.5", linewidth=1, linestyle="--")
+        axes.annotate(
+            "question left unchanged", (steps[-1], 0), (0, 3), textcoords="offset points",
+            ha="right", va="bottom", color="0.4", fontsize=9,
+        )  # fmt: skip
+        axes.fill_between(steps, means - errors, means + errors, alpha=0.2, color="tab:blue", lw=0)
+        axes.plot(steps, means, color="tab:blue", marker="o", markersize=4)
+        axes.set_xlabel("environment steps")
+        axes.set_ylabel("mean return ± standard error")
+        axes.set_title("How much better the rewritten question is answered (training questions)")
+        axes.grid(alpha=0.25)
     return path
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from query_mutator.base.tables import layout
 from query_mutator.reports.cautions import cautions, evidence
 from query_mutator.reports.comparison import MINUTE, STEP, Comparison, GroupCell
 from query_mutator.reports.golden import Surface
 from query_mutator.reports.grid import label
-from query_mutator.reports.tables import layout, number
+from query_mutator.reports.tables import number
 from query_mutator.runs.tags import HELDOUT, LOSS, MEAN_RETURN, SCORES
 
 
@@ -32,7 +33,7 @@ def summary_table(comparison: Comparison, found: Surface | None, *, by_minute: b
         if by_minute:
             row.append(_steps_per_minute(comparison, group.name))
         rows.append(row)
-    parts = [layout(rows, markdown=False)]
+    parts = [layout(rows, rule=True)]
     if warnings := cautions(comparison):
         parts.append("\n".join(f"warning: {line}" for line in warnings))
     parts.append(evidence(comparison))

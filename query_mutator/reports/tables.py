@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from query_mutator.base.tables import as_markdown, layout
 from query_mutator.base.terminal import printable
 from query_mutator.reports.cautions import cautions, evidence
 from query_mutator.reports.comparison import (
@@ -36,24 +37,9 @@ def rendered(comparison: Comparison, kind: str) -> str:
     return _text(comparison, markdown=kind == "markdown")
 
 
-def layout(rows: Rows, *, markdown: bool, left: int = 1) -> str:
-    """Rows, the first being the head, as a table; all but the first columns are right-aligned."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    if markdown:
-        head = "| " + " | ".join(rows[0]) + " |"
-        line = "| " + " | ".join("---" if i < left else "---:" for i in range(len(rows[0]))) + " |"
-        safe = [[cell.replace("|", "\\|") for cell in row] for row in rows[1:]]
-        return "\n".join([head, line, *("| " + " | ".join(row) + " |" for row in safe)])
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    lines.insert(1, "-" * max(len(line) for line in lines))
-    return "\n".join(lines)
+def table(rows: Rows, *, markdown: bool) -> str:
+    """Rows, the first being the head, as a table."""
+    return as_markdown(rows) if markdown else layout(rows, rule=True)
 
 
 def number(value: float | None) -> str:
@@ -109,15 +95,15 @@ def _text(comparison: Comparison, *, markdown: bool) -> str:
         better = better_of(tag)
         way = f"{better} is better" if better else "neither way is better"
         parts.append(_heading(f"{tag} ({way})", markdown))
-        parts.append(layout(_run_rows(comparison, tag, steps, minutes), markdown=markdown))
+        parts.append(table(_run_rows(comparison, tag, steps, minutes), markdown=markdown))
         if comparison.several_seeds:
-            parts.append(layout(_group_rows(comparison, tag, steps, minutes), markdown=markdown))
+            parts.append(table(_group_rows(comparison, tag, steps, minutes), markdown=markdown))
     for goal in dict.fromkeys(goal for goal, _ in comparison.reached):
         parts.append(_heading(f"reached {goal}", markdown))
         rows = [["run", "step", "minute", "value"]]
         for run in comparison.runs:
             rows.append([run.name, *_place(comparison.reached[goal, run.name], value_last=True)])
-        parts.append(layout(rows, markdown=markdown))
+        parts.append(table(rows, markdown=markdown))
     warnings = cautions(comparison)
     if warnings:
         mark = "- " if markdown else "warning: "

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from ppo.settings import PPOSettings
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import (
     AUTO,
@@ -19,7 +20,6 @@ from query_mutator.base.flags import (
     option_of,
     parsed,
     weight,
-    whole_number,
 )
 from query_mutator.base.terminal import OneLineParser
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
@@ -100,12 +100,7 @@ class Settings:
         at_most=MAX_SECONDS,
     )
     num_ctx: int = flag(
-        2048,
-        SERVER,
-        "context size, the same for every call",
-        parse=whole_number,
-        at_least=256,
-        at_most=10_000_000,
+        2048, SERVER, "context size, the same for every call", at_least=256, at_most=10_000_000
     )
     max_tokens_mutation: int = flag(
         64, SERVER, "token limit of a rewrite", at_least=1, at_most=1_000_000
@@ -165,28 +160,13 @@ class Settings:
     )
 
     num_processes: int = flag(
-        16,
-        ROLLOUT,
-        "environments that run side by side",
-        parse=whole_number,
-        at_least=1,
-        at_most=4096,
+        16, ROLLOUT, "environments that run side by side", at_least=1, at_most=4096
     )
     num_steps: int = flag(
-        4,
-        ROLLOUT,
-        "steps of each environment in a rollout",
-        parse=whole_number,
-        at_least=1,
-        at_most=100_000,
+        4, ROLLOUT, "steps of each environment in a rollout", at_least=1, at_most=100_000
     )
     num_env_steps: int = flag(
-        10_000,
-        ROLLOUT,
-        "environment steps in all; 1e4 is fine",
-        parse=whole_number,
-        at_least=1,
-        at_most=10**12,
+        10_000, ROLLOUT, "environment steps in all; 1e4 is fine", at_least=1, at_most=10**12
     )
     batch_size: int | str = flag(
         AUTO,
@@ -210,25 +190,33 @@ class Settings:
         "never ask a server for both models at once (done by itself where only one fits)",
     )
 
-    lr: float = flag(1e-2, ALGORITHM, "learning rate", above=0, at_most=1)
-    gamma: float = flag(1.0, ALGORITHM, "discount", at_least=0, at_most=1)
-    gae_lambda: float = flag(0.95, ALGORITHM, "lambda of GAE", at_least=0, at_most=1)
-    clip_param: float = flag(
-        0.2, ALGORITHM, "clipping range of PPO", above=0, at_most=LARGEST_WEIGHT
+    lr: float = flag(PPOSettings.lr, ALGORITHM, "learning rate", above=0, at_most=1)
+    gamma: float = flag(PPOSettings.gamma, ALGORITHM, "discount", at_least=0, at_most=1)
+    gae_lambda: float = flag(
+        PPOSettings.gae_lambda, ALGORITHM, "lambda of GAE", at_least=0, at_most=1
     )
-    ppo_epoch: int = flag(8, ALGORITHM, "epochs over a rollout", at_least=1, at_most=1000)
+    clip_param: float = flag(
+        PPOSettings.clip_param, ALGORITHM, "clipping range of PPO", above=0, at_most=LARGEST_WEIGHT
+    )
+    ppo_epoch: int = flag(
+        PPOSettings.ppo_epoch, ALGORITHM, "epochs over a rollout", at_least=1, at_most=1000
+    )
     num_mini_batch: int = flag(
-        4,
+        PPOSettings.num_mini_batch,
         ALGORITHM,
         "mini-batches in an epoch over a full rollout; fewer of the same size over a smaller one",
         at_least=1,
     )
-    entropy_coef: float = weight(0.01, ALGORITHM, "weight of the entropy bonus")
-    value_loss_coef: float = weight(0.5, ALGORITHM, "weight of the value loss")
-    max_grad_norm: float = flag(0.5, ALGORITHM, "gradients are clipped to this norm", above=0)
+    entropy_coef: float = weight(PPOSettings.entropy_coef, ALGORITHM, "weight of the entropy bonus")
+    value_loss_coef: float = weight(
+        PPOSettings.value_loss_coef, ALGORITHM, "weight of the value loss"
+    )
+    max_grad_norm: float = flag(
+        PPOSettings.max_grad_norm, ALGORITHM, "gradients are clipped to this norm", above=0
+    )
     use_linear_lr_decay: bool = flag(False, ALGORITHM, "let the learning rate fall to 0")
     target_kl: float | None = flag(
-        None,
+        PPOSettings.target_kl,
         ALGORITHM,
         "end an update that moves further than 1.5 times this",
         parse=float,
@@ -349,37 +337,6 @@ def parsed_fields(values: dict[str, Any]) -> dict[str, Any]:
 def may_ask_judge(settings: Settings) -> bool:
     """Whether the objective asks a judge, or is the user's own, which may."""
     return settings.objective == "judge" or ".py:" in settings.objective
-
-
-def hints(settings: Settings) -> list[str]:
-    """One line for each setting that works but is not what one would want."""
-    return [*_unused_judge(settings), *_too_few_or_many(settings)]
-
-
-def _unused_judge(settings: Settings) -> list[str]:
-    if may_ask_judge(settings) or not (settings.judge_model or settings.judge_server):
-        return []
-    return [f"hint: --objective {settings.objective} asks no judge: the one named is not used"]
-
-
-def _too_few_or_many(settings: Settings) -> list[str]:
-    batch, envs = settings.max_workers, settings.num_processes
-    if batch is None or batch == 1:
-        return []
-    parts = (settings.mutator_server, settings.target_server, settings.judge_server)
-    at_once = batch * max(1, len({*settings.server, *(url for part in parts for url in part)}))
-    allowed = f"the {at_once} calls at once that --batch-size {batch} allows"
-    if envs < at_once:
-        return [
-            f"hint: --num-processes {envs} is below {allowed}: "
-            f"{at_once - envs} of them can never be made; use {at_once} to {2 * at_once}"
-        ]
-    if envs > 2 * at_once:
-        return [
-            f"hint: --num-processes {envs} is above twice {allowed}: longer rollouts, hardly "
-            "faster, unless some answers take much longer than others"
-        ]
-    return []
 
 
 def check(settings: Settings) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from query_mutator.base import pictures
 from query_mutator.base.errors import UserError
 from query_mutator.reports.html import findings, several
 from query_mutator.reports.html.figures import (
@@ -29,7 +30,6 @@ from query_mutator.reports.html.markup import name
 from query_mutator.reports.html.scales import signed
 
 STYLES = ("-", "--", ":", "-.", (0, (9, 3)), (0, (4, 2)), (0, (1, 2)), "-")
-DPI = 150
 LONGEST_RUN = 50
 
 
@@ -75,14 +75,7 @@ def draw_all(materials: Sequence[Material], directory: Path) -> list[Path]:
 
 def draw_png(figure: Figure, path: Path) -> None:
     """Draws one figure."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    with matplotlib.rc_context({"text.parse_math": False, "font.size": 10}):
-        drawn, axes = pyplot.subplots(figsize=_size(figure), layout="constrained")
-        axes.spines[["top", "right"]].set_visible(False)
+    with pictures.figure(path, _size(figure)) as (_, [axes]):
         axes.set_title(name(figure.says, 110), loc="left", fontsize=11, wrap=True)
         draw: dict[type, Callable[[Any, Any], None]] = {
             Curves: _curves,
@@ -92,8 +85,6 @@ def draw_png(figure: Figure, path: Path) -> None:
             Forest: _forest,
         }
         draw[type(figure)](axes, figure)
-        drawn.savefig(path, dpi=DPI)
-        pyplot.close(drawn)
 
 
 def _size(figure: Figure) -> tuple[float, float]:
