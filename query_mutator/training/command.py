@@ -20,7 +20,7 @@ from query_mutator.models.connect import told_digests
 from query_mutator.models.session import Models, open_models
 from query_mutator.runs.directory import CONFIG, RunDirectory, default_run_dir
 from query_mutator.runs.hints import hints
-from query_mutator.runs.settings import Settings, hints
+from query_mutator.runs.settings import Settings
 from query_mutator.runs.task import (
     EMBEDDED_MAX_REWRITES,
     MAX_REWRITES,
