@@ -12,9 +12,9 @@ GROUPS = (lengths, analysis, plans, generate, gym, trajectories)
 ORDER = "in this order: lengths build, suggest, plan build, generate (docs/token_batching.md)"
 
 
-def run(argv: Sequence[str] | None = None) -> int:
+def run(argv: Sequence[str] | None = None, prog: str = "python -m batching") -> int:
     """What the command does; errors are raised."""
-    parser = OneLineParser(prog="python -m batching", description=__doc__, epilog=ORDER)
+    parser = OneLineParser(prog=prog, description=__doc__, epilog=ORDER)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
     for group in GROUPS:
         group.add_commands(commands)

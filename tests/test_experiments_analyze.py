@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from query_mutator.reports.__main__ import main
+from query_mutator.cli import main
 from query_mutator.reports.comparison import MINUTE, STEP, Comparison, Goal, compare, default_tags
 from query_mutator.reports.groups import group_runs
 from query_mutator.reports.runs import load_runs

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from query_mutator.base.errors import UserError
+from query_mutator.cli import main
 from query_mutator.data.loading import DEFAULT_FILE
-from query_mutator.reports.__main__ import main
 from query_mutator.reports.comparison import MINUTE, Comparison, compare
 from query_mutator.reports.events import event_files
 from query_mutator.reports.golden import surface
@@ -260,7 +260,7 @@ def test_an_interrupted_sweep_goes_on_where_it_was_and_tells_of_a_run_that_fails
 
         both = command("llama3.2:3b", "absent:1b")
         sweep = subprocess.Popen(
-            [sys.executable, "-m", "query_mutator.reports", *both],
+            [sys.executable, "-m", "query_mutator", *both],
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert sweep.stderr is not None

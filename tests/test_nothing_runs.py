@@ -18,7 +18,7 @@ UNPICKLES_IF_ASKED = {"np.load", "numpy.load"}
 ALLOWED = {
     ("query_mutator/objectives/loading.py", "exec_module"),
     ("query_mutator/bench/peers.py", IMPORTS_BY_NAME),
-    ("query_mutator/reports/__main__.py", IMPORTS_BY_NAME),
+    ("query_mutator/cli.py", IMPORTS_BY_NAME),
 }
 """--objective file.py:name runs the user's own code, and docs/reliability.md says so; libraries
 that may be missing, and subcommands, are imported by names that stand in the code."""

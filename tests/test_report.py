@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from query_mutator.cli import main as experiments
 from query_mutator.data.loading import DEFAULT_FILE
-from query_mutator.reports.__main__ import main as experiments
 from query_mutator.reports.html import refresh_report, report_finished, write_report
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
 from tests.browser import CHROMIUM, Browser, Parsed, browser

@@ -15,10 +15,10 @@ import pytest
 from evaluate_query_mutator import main as evaluate
 from mutate_query import main as mutate
 from query_mutator.base.terminal import DRIVING, PlainStream, exit_code, printable
+from query_mutator.cli import main as experiments
 from query_mutator.models.cache import ResponseCache
 from query_mutator.models.cache import main as cache
 from query_mutator.objectives.refusal.__main__ import main as refusal
-from query_mutator.reports.__main__ import main as experiments
 from query_mutator.servers.simulated import Fault, SimulatedServer
 from train_query_mutator import main as train
 

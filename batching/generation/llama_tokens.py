@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from query_mutator.base.children import module_command, module_environment
 from query_mutator.base.errors import UserError
 
 
@@ -23,8 +24,8 @@ class LlamaTokens:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "batching.generation.llama_tokens", str(path.resolve())],
-            cwd=Path(__file__).resolve().parents[2],
+            module_command("batching.generation.llama_tokens", str(path.resolve())),
+            env=module_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.terminal import OneLineParser, exit_code, leave, printable
+from query_mutator.base.terminal import OneLineParser, printable
 from query_mutator.base.untrusted import parse_json
+from query_mutator.base.weights import cache_directory
 from query_mutator.models.calls import Call, Reply
 
 logger = logging.getLogger(__name__)
@@ -35,8 +36,7 @@ MOST_TOLD = 1e12
 
 def default_cache_file() -> Path:
     """responses.sqlite in the user's cache directory."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "query-mutator" / "responses.sqlite"
+    return cache_directory() / "responses.sqlite"
 
 
 def cache_key(server_kind: str, model_digest: str, call: Call) -> bytes:
@@ -225,9 +225,9 @@ def _reply(stored: Any) -> Reply | None:
     return Reply(**values)
 
 
-def run(argv: Sequence[str] | None = None) -> int:
+def run(argv: Sequence[str] | None = None, prog: str = "query-mutator cache") -> int:
     """What the command does; errors are raised."""
-    parser = OneLineParser(prog="python -m query_mutator.models.cache", description=__doc__)
+    parser = OneLineParser(prog=prog, description=__doc__)
     parser.add_argument("command", choices=["stats", "clear"])
     parser.add_argument("--cache", metavar="FILE", help="default: in the user's cache directory")
     args = parser.parse_args(argv)
@@ -249,12 +249,3 @@ def run(argv: Sequence[str] | None = None) -> int:
     finally:
         cache.close()
     return 0
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
-
-if __name__ == "__main__":
-    leave(main())

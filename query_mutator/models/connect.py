@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.weights import GGUF_SHA256
+from query_mutator.base.weights import LANGUAGE_MODEL
 from query_mutator.models.addresses import normalise_url, ollama_url
 from query_mutator.models.backend import Backend
 from query_mutator.models.calls import CallFailedError
@@ -168,7 +168,7 @@ def _places(
 
 def _embedded_offer(purposes: frozenset[str]) -> _Offer:
     where = f"the embedded {MODEL_NAME}"
-    return _Offer(where, purposes, OpenAIDialect(), {MODEL_NAME: GGUF_SHA256}, None)
+    return _Offer(where, purposes, OpenAIDialect(), {MODEL_NAME: LANGUAGE_MODEL.sha256}, None)
 
 
 def _auto_offer(

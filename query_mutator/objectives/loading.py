@@ -74,6 +74,8 @@ def _module_of(file: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where a dataclass looks up what its annotations mean
+    # What a user's file imports from `objectives` is this room.
+    sys.modules.setdefault("objectives", sys.modules[__package__])
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # whatever the user's file raises

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from query_mutator.base.children import module_command, module_environment
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import printable
 from query_mutator.reports.grid import SweptRun, command_of
@@ -22,7 +23,6 @@ from query_mutator.runs.directory import CONFIG, RunDirectory
 if TYPE_CHECKING:
     from query_mutator.reports.sweep import SweepState
 
-TRAINER = Path(__file__).resolve().parents[2] / "train_query_mutator.py"
 STEPS_DONE = re.compile(r"^update \d+/\d+  (\d+)/\d+ steps")
 RESUMED_AT = re.compile(r"^resuming .* at step (\d+)$")
 CACHE_SUFFIXES = ("", "-wal", "-shm")
@@ -102,6 +102,7 @@ class _Children:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+                env=module_environment(),
             )  # fmt: skip
             self._processes.add(process)
             return process
@@ -160,7 +161,7 @@ class _Child:
         return printable(last) or f"exit code {code}; its output is in {log}"
 
     def _command(self) -> list[str]:
-        command = [sys.executable, str(TRAINER)]
+        command = module_command("query_mutator", "train")
         if self.share_cache and (self.path / CONFIG).is_file():
             return [*command, "--resume", "--run-dir", str(self.path)]
         self._clear()

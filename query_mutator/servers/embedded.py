@@ -13,10 +13,11 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from query_mutator.base.children import module_command, module_environment
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import OneLineParser, exit_code, leave
 from query_mutator.base.weights import gguf_path
@@ -60,18 +61,16 @@ def default_slots() -> int:
 def start_embedded(*, slots: int, num_ctx: int) -> EmbeddedServer:
     """Starts the embedded model on a free loopback port and waits until it answers."""
     gguf_path()
-    command = [sys.executable, "-m", "query_mutator.servers.embedded", "--child", "--port", "0"]
-    command += ["--slots", str(min(slots, MAX_SLOTS)), "--num-ctx", str(num_ctx)]
+    flags = ["--slots", str(min(slots, MAX_SLOTS)), "--num-ctx", str(num_ctx)]
     process = subprocess.Popen(
-        command,
-        cwd=Path(__file__).resolve().parents[2],
+        module_command("query_mutator.servers.embedded", "--child", "--port", "0", *flags),
         # The child watches this pipe, which closes when we end, even by SIGKILL, and ends too.
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         # Threads that spin for long starve each other as soon as anything else runs on the cores,
         # and threads that never spin halve the speed of an idle machine: spin for a moment.
-        env={"GOMP_SPINCOUNT": SPIN_COUNT, **os.environ},
+        env={"GOMP_SPINCOUNT": SPIN_COUNT, **module_environment()},
         # Ctrl-C in a terminal reaches the whole group; the trainer ends the server when it is done.
         start_new_session=True,
     )
@@ -80,7 +79,7 @@ def start_embedded(*, slots: int, num_ctx: int) -> EmbeddedServer:
     if not url:
         server.close()
         raise UserError(
-            "the embedded model did not start; `python -m query_mutator.servers.embedded` shows why"
+            "the embedded model did not start; `query-mutator serve-embedded` shows why"
         )
     return server
 
@@ -131,10 +130,10 @@ def serve(*, port: int, slots: int, num_ctx: int, threads: int, quiet: bool) -> 
     return xllamacpp.Server(params)
 
 
-def run(argv: list[str] | None = None) -> int:
+def run(argv: Sequence[str] | None = None, prog: str = "query-mutator serve-embedded") -> int:
     """Serves until it is stopped or, as a child, until its parent is gone."""
     parser = OneLineParser(
-        prog="python -m query_mutator.servers.embedded",
+        prog=prog,
         description="Serves the embedded model (SmolLM2-135M) with an OpenAI-compatible API.",
     )
     parser.add_argument("--port", type=int, default=8080, help="0 takes a free one (default 8080)")
@@ -171,7 +170,7 @@ def run(argv: list[str] | None = None) -> int:
     os._exit(0)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     return exit_code(lambda: run(argv))
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import requests
 
+from query_mutator.base.children import module_command, module_environment
 from query_mutator.servers.simulated.api import STATS_PATH
 
 
@@ -32,16 +31,8 @@ class SimulatedChild:
 def start_simulated(*flags: str) -> Iterator[SimulatedChild]:
     """Runs a simulated server with `flags` on a free port until the block ends."""
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "query_mutator.servers.simulated",
-            "--port",
-            "0",
-            "--until-eof",
-            *flags,
-        ],
-        cwd=Path(__file__).resolve().parents[3],
+        module_command("query_mutator.servers.simulated", "--port", "0", "--until-eof", *flags),
+        env=module_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,0 +1,1 @@
+"""Commands that are composed of several rooms."""
