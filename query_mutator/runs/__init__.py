@@ -1,0 +1,1 @@
+"""What a run is and leaves on disk: its settings, task, directory, checkpoints, log and metrics."""
