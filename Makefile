@@ -33,9 +33,10 @@ test: $(DEV_READY) lint type ## check style and types, run all tests
 soak: $(DEV_READY) ## 50,000 steps on a simulated server: does anything grow or slow down?
 	$(BIN)/python -m benchmarks.soak
 
-lint: $(DEV_READY) ## check style
+lint: $(DEV_READY) ## check style, and that imports go one way
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 format: $(DEV_READY) ## repair style
 	$(BIN)/python -m ruff check --fix .
@@ -45,7 +46,7 @@ type: $(DEV_READY) ## check types
 	$(BIN)/python -m mypy .
 
 clean: ## remove the virtual environment and caches (runs stay)
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 # A virtual environment that does not work (a moved checkout, an upgraded Python) is made anew.
 ifneq ($(shell $(BIN)/python -c 'import pip; print("works")' 2>/dev/null),works)

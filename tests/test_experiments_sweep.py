@@ -22,8 +22,7 @@ from query_mutator.reports.grid import combinations, label, parse_grid, plan
 from query_mutator.reports.groups import Group
 from query_mutator.reports.heatmap import draw, text_tables
 from query_mutator.reports.runs import load_run
-from query_mutator.reports.sweep import SweepState
-from query_mutator.reports.sweep_runs import run_all
+from query_mutator.reports.sweep_runs import SweepState, run_all
 from query_mutator.reports.sweep_table import summary_table
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions

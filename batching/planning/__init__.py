@@ -10,7 +10,7 @@ from batching.planning.distributed import (
     interleave_microbatches,
     shard_batch_plan,
 )
-from batching.planning.files import save_shards
+from batching.planning.epochs import EpochPlan, PlanMeta
 from batching.planning.fingerprint import compute_batch_fingerprint
 from batching.planning.packing import (
     PADDING_SEGMENT,
@@ -22,7 +22,7 @@ from batching.planning.packing import (
     pack_row,
     pack_sequences,
 )
-from batching.planning.plan import BatchPlan, EpochPlan, PlanMeta
+from batching.planning.plan import BatchPlan, save_shards
 from batching.planning.sharding import RemainderPolicy, Shard, ShardCounts
 from batching.planning.verify import verify
 

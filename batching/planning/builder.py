@@ -18,8 +18,9 @@ from batching.core import (
 from batching.core.arrays import Shuffler
 from batching.planning.bins import PackingMode, pack_lengths
 from batching.planning.config import BatchingConfig
+from batching.planning.epochs import EpochPlan, PlanMeta, Source
 from batching.planning.fingerprint import lengths_digest
-from batching.planning.plan import BatchPlan, EpochPlan, PlanMeta, Source
+from batching.planning.plan import BatchPlan
 from batching.planning.sharding import Shard
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from batching.core import BatchSpec, OverflowCounts
 from batching.core.table import table_of
+from batching.planning.epochs import VERSION, EpochPlan, PlanMeta, PlanParts
 from batching.planning.places import replaced, written_whole
-from batching.planning.plan import VERSION, BatchPlan, EpochPlan, PlanMeta
-from batching.planning.sharding import RemainderPolicy, ShardCounts
+from batching.planning.sharding import ShardCounts
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import sync
 from query_mutator.base.untrusted import DEEPEST, MOST_BYTES, parse_json, read_lines, read_text
@@ -20,13 +20,13 @@ from query_mutator.base.untrusted import DEEPEST, MOST_BYTES, parse_json, read_l
 META = "meta.json"
 
 
-def save_plan(plan: BatchPlan, path: Path) -> None:
+def save_plan(plan: PlanParts, path: Path) -> None:
     """Writes a plan as a directory, in the place of a plan that may be there."""
     with written_whole(path.absolute(), _is_plan, "plan") as directory:
         _fill(directory, plan)
 
 
-def load_plan(path: Path) -> BatchPlan:
+def load_plan(path: Path) -> PlanParts:
     """The plan in a directory; `UserError` says what is wrong with it and what to do."""
     path = path.absolute()
     for place in (path, path.parent):  # a plan, or the shards that it is one of
@@ -46,22 +46,15 @@ def load_plan(path: Path) -> BatchPlan:
     return plan
 
 
-def save_shards(
-    plan: BatchPlan,
-    world_size: int,
-    path: Path,
-    remainder: RemainderPolicy | str = RemainderPolicy.SPLIT,
-) -> list[Path]:
-    """Writes the part of each rank as `rank_N/`, all or none; returns where they are.
-
-    They take the place of shards that may be there.
-    """
+def save_parts(parts: Iterable[PlanParts], path: Path) -> list[Path]:
+    """Writes each part as `rank_N/`, all or none; returns where they are."""
     path = path.absolute()
-    names = [f"rank_{rank}" for rank in range(world_size)]
+    names = []
     with written_whole(path, _are_shards, "directory of shards") as directory:
-        for rank, name in enumerate(names):
-            (directory / name).mkdir()
-            _fill(directory / name, plan.shard(rank, world_size, remainder))
+        for rank, part in enumerate(parts):
+            names.append(f"rank_{rank}")
+            (directory / names[-1]).mkdir()
+            _fill(directory / names[-1], part)
     return [path / name for name in names]
 
 
@@ -85,7 +78,7 @@ def _are_shards(path: Path) -> bool:
     return all(one.name.startswith("rank_") and _is_plan(one) for one in path.iterdir())
 
 
-def _fill(directory: Path, plan: BatchPlan) -> None:
+def _fill(directory: Path, plan: PlanParts) -> None:
     for epoch in plan.epochs:
         _write(directory / epoch_file(epoch.epoch), map(_line, epoch))
     summaries = [epoch.summary() for epoch in plan.epochs]
@@ -123,7 +116,7 @@ def _line(batch: BatchSpec) -> str:
     return line
 
 
-def _plan(path: Path, stored: Any) -> BatchPlan:
+def _plan(path: Path, stored: Any) -> PlanParts:
     if not isinstance(stored, dict):
         raise ValueError(f"{META} holds no object")
     if stored.get("version") != VERSION:
@@ -152,7 +145,7 @@ def _plan(path: Path, stored: Any) -> BatchPlan:
         if epoch.summary() != summary:
             raise ValueError(f"{epoch_file(number)} does not hold what {META} says")
         epochs.append(epoch)
-    plan = BatchPlan(meta, tuple(epochs))
+    plan = PlanParts(meta, tuple(epochs))
     if plan.fingerprint != fingerprint:
         raise ValueError(f"{META} was changed: it does not match its fingerprint")
     return plan

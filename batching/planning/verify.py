@@ -6,8 +6,9 @@ import numpy as np
 
 from batching.core import Lengths, ids_and_lengths
 from batching.planning.builder import BatchPlanBuilder
+from batching.planning.epochs import EpochPlan
 from batching.planning.fingerprint import lengths_digest
-from batching.planning.plan import BatchPlan, EpochPlan
+from batching.planning.plan import BatchPlan
 from query_mutator.base.errors import UserError
 
 

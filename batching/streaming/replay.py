@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from batching.core.arrays import IntArray
+from batching.streaming.replay_files import load_buffer, save_buffer
+from batching.streaming.replay_state import ReplayCounts
 from batching.streaming.samples import StreamSample, check_priority
 from batching.streaming.sum_tree import FloatArray, SumTree
 
@@ -43,18 +45,6 @@ class ReplayBatch:
     weights: FloatArray
     """Importance weights, of which the greatest is 1: what a loss is multiplied with, so that
     samples drawn more often do not count more."""
-
-
-@dataclass
-class ReplayCounts:
-    """What a buffer has done so far."""
-
-    added: int = 0
-    evicted: int = 0
-    drawn: int = 0
-    updated: int = 0
-    missed_updates: int = 0
-    """Priorities for samples that had been evicted before they came."""
 
 
 class ReplayBuffer:
@@ -163,16 +153,12 @@ class ReplayBuffer:
 
     def save(self, path: str | Path) -> None:
         """Writes all of it as JSON, whole or not at all; what was saved before stays till then."""
-        from batching.streaming.replay_files import save_buffer
-
         save_buffer(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> ReplayBuffer:
         """What `save` wrote; it draws and evicts as the saved one would have from there on."""
-        from batching.streaming.replay_files import load_buffer
-
-        return load_buffer(Path(path))
+        return load_buffer(cls, Path(path))
 
     def numbered(self) -> Iterator[tuple[int, StreamSample]]:
         """By slot: how many samples had come before each, and the sample."""

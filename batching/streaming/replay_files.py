@@ -7,14 +7,16 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from batching.streaming.replay import ReplayBuffer, ReplayCounts
+from batching.streaming.replay_state import ReplayCounts, Storable
 from batching.streaming.samples import MOST_VALUES, StreamSample, check_readable
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import write_atomically
 from query_mutator.base.locks import left_over, only_writer
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_lines
+
+B = TypeVar("B", bound=Storable)
 
 VERSION = 1
 WHAT = "the replay buffer"
@@ -23,20 +25,20 @@ END = b'], "sha256": "'
 """What stands before the digest, which is of all bytes before this."""
 
 
-def save_buffer(buffer: ReplayBuffer, path: Path) -> None:
+def save_buffer(buffer: Storable, path: Path) -> None:
     """Writes a buffer whole or not at all: a process killed meanwhile leaves the file of before."""
     with only_writer(path):
         write_buffer(buffer, path)
 
 
-def write_buffer(buffer: ReplayBuffer, path: Path) -> None:
+def write_buffer(buffer: Storable, path: Path) -> None:
     """The same for who has the buffer's lock: whoever else wrote to it must be dead."""
     for unfinished in left_over(path):
         unfinished.unlink(missing_ok=True)
     write_atomically(path, lambda file: _write(buffer, file))
 
 
-def _write(buffer: ReplayBuffer, file: BinaryIO) -> None:
+def _write(buffer: Storable, file: BinaryIO) -> None:
     digest = hashlib.sha256()
 
     def write(data: bytes) -> None:
@@ -65,10 +67,10 @@ def _json(value: dict[str, Any]) -> bytes:
     return json.dumps(value, allow_nan=False).encode()
 
 
-def load_buffer(path: Path) -> ReplayBuffer:
+def load_buffer(kind: type[B], path: Path) -> B:
     """The buffer in a file; `UserError` says what is wrong with a file that holds none."""
     try:
-        return _read(path)
+        return _read(kind, path)
     except (ValueError, KeyError, TypeError) as error:
         why = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise UserError(
@@ -76,7 +78,7 @@ def load_buffer(path: Path) -> ReplayBuffer:
         ) from error
 
 
-def _read(path: Path) -> ReplayBuffer:
+def _read(kind: type[B], path: Path) -> B:
     digest = hashlib.sha256()
     lines = read_lines(path, WHAT)
     first = next(lines, b"")
@@ -86,7 +88,7 @@ def _read(path: Path) -> ReplayBuffer:
     head = parse_json(first.removesuffix(BEGINNING) + b"}", deepest=DEEPEST)
     if head["version"] != VERSION:
         raise UserError(f"{WHAT} {path} is of version {head['version']!r}; {VERSION} can be read")
-    buffer = ReplayBuffer(
+    buffer = kind(
         _whole(head, "max_size"), head["eviction"], priority_exponent=head["priority_exponent"]
     )
     counts = ReplayCounts(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +49,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs what is left of the sweep, then compares."""
-    from query_mutator.reports.sweep_runs import run_all
+    from query_mutator.reports.sweep_runs import SweepState, run_all
 
     show_warnings()
     grid = parse_grid(args.grid)
@@ -82,50 +81,6 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"no run of the sweep has ended well; their output is in {folder}/logs")
     conclude(folder, grid, done, by_minute=not args.share_cache)
     return 1 if outcome.failed else 0
-
-
-class SweepState:
-    """What a sweep keeps between its sessions: sweep.json in its directory."""
-
-    def __init__(self, folder: Path, flags: Sequence[str], *, share_cache: bool) -> None:
-        self.folder = folder
-        self.finished: set[str] = set()
-        self._kept = {"flags": list(flags), "share_cache": share_cache}
-
-    def begin(self) -> None:
-        """Takes up the directory: one that is empty, or one of the same sweep."""
-        path = self.folder / "sweep.json"
-        if self.folder.exists() and not self.folder.is_dir():
-            raise UserError(f"{self.folder} is a file; choose another --output")
-        if path.is_file():
-            try:
-                content = json.loads(path.read_text(encoding="utf-8"))
-                before = {name: content[name] for name in self._kept}
-                self.finished = set(content["finished"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise UserError(f"{path} is damaged; choose another --output") from error
-            if before != self._kept:
-                flags = shlex.join([*(["--share-cache"] * before["share_cache"]), "--"])
-                raise UserError(
-                    f"{self.folder} holds another sweep: {flags} {shlex.join(before['flags'])}\n"
-                    "Choose another --output, or give the same flags to go on with it"
-                )
-        elif self.folder.is_dir() and any(self.folder.iterdir()):
-            raise UserError(f"{self.folder} is not empty and holds no sweep; choose another")
-        else:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        self.save()
-
-    def finish(self, name: str) -> None:
-        """A run has ended well."""
-        self.finished.add(name)
-        self.save()
-
-    def save(self) -> None:
-        from query_mutator.runs.directory import RunDirectory
-
-        content = {**self._kept, "finished": sorted(self.finished)}
-        RunDirectory(self.folder).write_json("sweep.json", content)
 
 
 def conclude(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -12,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from query_mutator.base.children import module_command, module_environment
 from query_mutator.base.errors import UserError
@@ -20,15 +22,54 @@ from query_mutator.base.terminal import printable
 from query_mutator.reports.grid import SweptRun, command_of
 from query_mutator.runs.directory import CONFIG, RunDirectory
 
-if TYPE_CHECKING:
-    from query_mutator.reports.sweep import SweepState
-
 STEPS_DONE = re.compile(r"^update \d+/\d+  (\d+)/\d+ steps")
 RESUMED_AT = re.compile(r"^resuming .* at step (\d+)$")
 CACHE_SUFFIXES = ("", "-wal", "-shm")
 """The files of an SQLite database."""
 HOPELESS = 3
 """Failures at the start, with no run that ended well, after which the sweep gives up."""
+
+
+class SweepState:
+    """What a sweep keeps between its sessions: sweep.json in its directory."""
+
+    def __init__(self, folder: Path, flags: Sequence[str], *, share_cache: bool) -> None:
+        self.folder = folder
+        self.finished: set[str] = set()
+        self._kept = {"flags": list(flags), "share_cache": share_cache}
+
+    def begin(self) -> None:
+        """Takes up the directory: one that is empty, or one of the same sweep."""
+        path = self.folder / "sweep.json"
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UserError(f"{self.folder} is a file; choose another --output")
+        if path.is_file():
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+                before = {name: content[name] for name in self._kept}
+                self.finished = set(content["finished"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise UserError(f"{path} is damaged; choose another --output") from error
+            if before != self._kept:
+                flags = shlex.join([*(["--share-cache"] * before["share_cache"]), "--"])
+                raise UserError(
+                    f"{self.folder} holds another sweep: {flags} {shlex.join(before['flags'])}\n"
+                    "Choose another --output, or give the same flags to go on with it"
+                )
+        elif self.folder.is_dir() and any(self.folder.iterdir()):
+            raise UserError(f"{self.folder} is not empty and holds no sweep; choose another")
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        self.save()
+
+    def finish(self, name: str) -> None:
+        """A run has ended well."""
+        self.finished.add(name)
+        self.save()
+
+    def save(self) -> None:
+        content = {**self._kept, "finished": sorted(self.finished)}
+        RunDirectory(self.folder).write_json("sweep.json", content)
 
 
 @dataclass

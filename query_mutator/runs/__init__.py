@@ -1,1 +1,1 @@
-"""What a run is made of and leaves on the disk: settings, task, checkpoints, log, metrics."""
+"""What a run is and leaves on disk: its settings, task, directory, checkpoints, log and metrics."""
