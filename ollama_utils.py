@@ -20,8 +20,8 @@ from query_mutator.environment.asking import (
     answer_flow,
     mutation_flow,
 )
-from query_mutator.models.encoders import PACKAGED_MODEL, Vectors, load_encoder
-from query_mutator.models.flows import Encode, Flow, FlowRunner, encode_handler
+from query_mutator.models.encoders import Vectors, load_encoder
+from query_mutator.models.flows import Encode, Flow, encode_handler
 from query_mutator.models.session import Models, open_models
 from query_mutator.operators import Operator, load_operators, select_operators
 
@@ -90,7 +90,7 @@ def query_target_model(prompt: str, *, models: Models | None = None) -> TargetAn
 
 def _run(flows: Sequence[Flow], models: Models, max_workers: int | None) -> list[Any]:
     handlers = {Encode: encode_handler(models.encoder.encode)}
-    return FlowRunner(models.client, handlers, max_workers=max_workers).run(flows)
+    return models.runner(handlers, max_workers=max_workers).run(flows)
 
 
 def _operator(operator: Operator | str) -> Operator:
@@ -109,7 +109,7 @@ def _default_operators() -> list[Operator]:
 
 @functools.cache
 def _default_encoder() -> Any:
-    return load_encoder(PACKAGED_MODEL)
+    return load_encoder()
 
 
 @functools.cache

@@ -29,6 +29,7 @@ from query_mutator.evaluation.statistics import paired_differences
 from query_mutator.models.calls import Call, Outcome
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
+from query_mutator.models.settings import ModelSettings
 from query_mutator.runs.settings import Settings
 from query_mutator.servers.simulated import Fault, SimulatedServer
 from query_mutator.servers.simulated.faults import KINDS
@@ -125,8 +126,11 @@ class Learned:
 @contextlib.contextmanager
 def client_of(server: SimulatedServer, *, retries: int) -> Iterator[ModelClient]:
     """The product's client, asking this server."""
-    connection = connect(server.url, timeout_s=10.0, target_model=MODEL)
-    client = ModelClient(connection.backends, retries=retries, load_timeout_s=10.0)
+    settings = ModelSettings(
+        server.url, timeout_s=10.0, load_timeout_s=10.0, retries=retries, target_model=MODEL
+    )
+    connection = connect(settings)
+    client = ModelClient(connection.backends, settings)
     warm = Call("answer", MODEL, ({"role": "user", "content": "Hello"},), max_tokens=1)
     client.run([warm])
     try:

@@ -10,10 +10,11 @@ import gymnasium as gym
 import numpy as np
 import torch
 
-from ppo.algorithm import PPO, PPOSettings
+from ppo.algorithm import PPO
 from ppo.collector import collect_rollout
 from ppo.gym_group import GymGroup
 from ppo.policy import ActorCritic
+from ppo.settings import PPOSettings
 from ppo.storage import RolloutStorage
 from query_mutator.base.flags import at_least
 from query_mutator.base.terminal import OneLineParser, exit_code

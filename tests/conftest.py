@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ import torch
 from query_mutator.data import Question, load_questions, split_questions
 from query_mutator.data.loading import DEFAULT_FILE
 from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.models import settings as model_settings
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
 from query_mutator.models.encoders import Encoder, load_encoder
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models
+from query_mutator.models.settings import ModelSettings, Pauses
 from query_mutator.objectives import Weights, load_objective
 from query_mutator.operators import Operator, load_operators
 from query_mutator.runs.checkpoints import POLICY, Checkpoint
@@ -58,6 +61,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def _own_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the user's response cache, or another test's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache-home"))
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is waited between two attempts is no part of what is tested: a tenth will do."""
+    values = {item.name: getattr(Pauses(), item.name) for item in fields(Pauses)}
+    tenth: dict[str, Any] = {
+        name: tuple(one / 10 for one in value) if isinstance(value, tuple) else value / 10
+        for name, value in values.items()
+    }
+    monkeypatch.setattr(model_settings, "PAUSES", Pauses(**tenth))
 
 
 @pytest.fixture(scope="session")
@@ -112,8 +126,15 @@ def models_for(encoder: Encoder) -> Iterator[Callable[..., Models]]:
     def make(
         server: SimulatedServer, *, retries: int = 0, timeout_s: float = 10.0, **roles: Any
     ) -> Models:
-        connection = connect(server.url, timeout_s=timeout_s, **SIMULATED_MODELS)
-        client = ModelClient(connection.backends, retries=retries, load_timeout_s=timeout_s)
+        settings = ModelSettings(
+            server.url,
+            timeout_s=timeout_s,
+            load_timeout_s=timeout_s,
+            retries=retries,
+            **SIMULATED_MODELS,
+        )
+        connection = connect(settings)
+        client = ModelClient(connection.backends, settings)
         models = Models(client, Roles(**SIMULATED_MODELS, **roles), encoder, connection)
         opened.append(models)
         server.reset_stats()

@@ -19,6 +19,7 @@ from query_mutator.bench.strategies import STRATEGIES, Workload
 from query_mutator.models.connect import connect
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models
+from query_mutator.models.settings import ModelSettings
 from query_mutator.servers.simulated import SimulatedServer, start_simulated
 
 
@@ -49,7 +50,9 @@ def test_all_designs_make_the_same_calls_within_their_limit(
 
 def test_utilisation_is_the_time_that_slots_were_held() -> None:
     with start_simulated("--slots=4", "--mean-latency=0.02") as child:
-        connection = connect(child.url, mutator_model="qwen2.5:3b", target_model="llama3.2:3b")
+        connection = connect(
+            ModelSettings(child.url, mutator_model="qwen2.5:3b", target_model="llama3.2:3b")
+        )
         arena = Arena([child.url], connection, [child], 4)
         arena.load_models()
         work = Workload(8, 4, 2, Roles("qwen2.5:3b", "llama3.2:3b"))

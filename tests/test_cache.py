@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from query_mutator.base.errors import UserError
+from query_mutator.cli import main
 from query_mutator.data.loading import DEFAULT_FILE
-from query_mutator.models.cache import ResponseCache, cache_key, default_cache_file, main
+from query_mutator.models.cache import ResponseCache, cache_key, default_cache_file
 from query_mutator.models.calls import Call, Reply
 from query_mutator.models.roles import Roles
 from query_mutator.servers.simulated import Fault, SimulatedServer, answer_from_questions
@@ -151,17 +152,17 @@ def test_a_cache_that_fails_in_mid_run_is_said_once_and_left(
 
 def test_stats_and_clear(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "cache.sqlite"
-    assert main(["stats", "--cache", str(file)]) == 2
+    assert main(["cache", "stats", "--cache", str(file)]) == 2
     cache = ResponseCache(file)
     cache.put(b"a", "llama", Reply("x"))
     cache.put(b"b", "llama", Reply("y"))
     cache.close()
     capsys.readouterr()
-    assert main(["stats", "--cache", str(file)]) == 0
+    assert main(["cache", "stats", "--cache", str(file)]) == 0
     assert "2 replies" in capsys.readouterr().out
-    assert main(["clear", "--cache", str(file)]) == 0
+    assert main(["cache", "clear", "--cache", str(file)]) == 0
     assert ResponseCache(file).stats()["replies"] == 0
-    assert main(["compact"]) == 2
+    assert main(["cache", "compact"]) == 2
 
 
 def test_a_file_that_cannot_be_cleared_is_one_line(
@@ -172,7 +173,7 @@ def test_a_file_that_cannot_be_cleared_is_one_line(
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE responses")
         connection.execute("CREATE VIEW responses AS SELECT 1 AS model")
-    assert main(["clear", "--cache", str(path)]) == 2
+    assert main(["cache", "clear", "--cache", str(path)]) == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "cannot use the cache" in said[0]

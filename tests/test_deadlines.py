@@ -18,6 +18,7 @@ from query_mutator.base.errors import UserError
 from query_mutator.models.calls import CallFailedError
 from query_mutator.models.connect import connect
 from query_mutator.models.http import CERTIFICATE_FILES, MAX_BODY_BYTES, HttpServer
+from query_mutator.models.settings import ModelSettings
 
 CERTIFICATE = Path(__file__).with_name("certificates") / "loopback.crt"
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -160,7 +161,7 @@ def test_certificates_are_checked_and_the_user_is_told_what_to_do(
         with pytest.raises(
             UserError, match=r"certificate of .* is not trusted.*REQUESTS_CA_BUNDLE"
         ):
-            connect(url, target_model="m")
+            connect(ModelSettings(url, target_model="m"))
         for variable in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
             with monkeypatch.context() as environment:
                 environment.setenv(variable, str(CERTIFICATE))

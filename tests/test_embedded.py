@@ -15,6 +15,7 @@ import pytest
 from mutate_query import main as mutate
 from ollama_utils import batch_mutate_queries, batch_query_target_model
 from query_mutator.models.session import open_models
+from query_mutator.models.settings import ModelSettings
 from query_mutator.servers.embedded import MODEL_NAME, start_embedded
 from tests.conftest import weights
 from train_query_mutator import main
@@ -37,7 +38,9 @@ def wait_until_gone(pid: int) -> bool:
 
 
 def test_it_answers_and_rewrites() -> None:
-    with open_models("embedded", slots=2, num_ctx=1024, max_tokens_answer=24) as models:
+    with open_models(
+        ModelSettings("embedded", slots=2, num_ctx=1024, max_tokens_answer=24)
+    ) as models:
         assert models.connection.embedded is not None
         pid = models.connection.embedded.process.pid
         answers = batch_query_target_model(

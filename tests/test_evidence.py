@@ -21,6 +21,7 @@ from query_mutator.models.connect import connect
 from query_mutator.models.flows import FlowRunner
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models, open_models
+from query_mutator.models.settings import ModelSettings
 from query_mutator.objectives import (
     OBJECTIVES,
     AnsweredQuestion,
@@ -68,7 +69,9 @@ def judged_by(judge: Callable[[str], str]) -> Iterator[tuple[SimulatedServer, Mo
 
     with (
         SimulatedServer(models=(*SIMULATED_MODELS.values(), JUDGE), answer=answer) as server,
-        open_models(server.url, **SIMULATED_MODELS, judge_model=JUDGE, retries=0) as models,
+        open_models(
+            ModelSettings(server.url, **SIMULATED_MODELS, judge_model=JUDGE, retries=0)
+        ) as models,
     ):
         yield server, models
 
@@ -149,11 +152,13 @@ def test_long_answers_are_cut_to_what_the_judges_context_holds() -> None:
 
 def test_the_judge_is_the_target_unless_named_and_may_have_a_server_of_its_own() -> None:
     with SimulatedServer() as first, SimulatedServer(models=(JUDGE,)) as second:
-        assert connect(first.url, **SIMULATED_MODELS).judge_model == "llama3.2:3b"
+        assert connect(ModelSettings(first.url, **SIMULATED_MODELS)).judge_model == "llama3.2:3b"
         with pytest.raises(UserError, match="no model 'judge:7b'") as caught:
-            connect(first.url, **SIMULATED_MODELS, judge_model=JUDGE)
+            connect(ModelSettings(first.url, **SIMULATED_MODELS, judge_model=JUDGE))
         assert "--judge-model" in str(caught.value)
-        with open_models(first.url, judge_server=[second.url], **SIMULATED_MODELS) as models:
+        with open_models(
+            ModelSettings(first.url, judge_server=[second.url], **SIMULATED_MODELS)
+        ) as models:
             models.client.run([models.roles.judge_call("A or B?"), models.roles.answer_call("?")])
         assert second.stats.calls_by_model == {JUDGE: 1}
         assert first.stats.calls_by_model == {"llama3.2:3b": 1}
@@ -162,7 +167,7 @@ def test_the_judge_is_the_target_unless_named_and_may_have_a_server_of_its_own()
 def test_the_judge_follows_the_target_to_its_server() -> None:
     with SimulatedServer() as mutator, SimulatedServer() as target:
         parts: dict[str, Any] = {"mutator_server": [mutator.url], "target_server": [target.url]}
-        with open_models([], **parts, **SIMULATED_MODELS) as models:
+        with open_models(ModelSettings([], **parts, **SIMULATED_MODELS)) as models:
             outcome = models.client.run([models.roles.judge_call("A or B?")])[0]
         assert not outcome.failed
         assert (mutator.stats.generation_calls, target.stats.generation_calls) == (0, 1)
@@ -201,7 +206,7 @@ def test_consistency_asks_for_the_variants_in_the_template_and_names_what_moved_
     template = "question: {query}\nanswer:"
     state = replace(STATE, template_text=template)
     with SimulatedServer(answer=answer) as server:
-        with open_models(server.url, **SIMULATED_MODELS) as models:
+        with open_models(ModelSettings(server.url, **SIMULATED_MODELS)) as models:
             result = score(models, load_objective("consistency", Weights()), state=state)
         wanted = [template.replace("{query}", text) for text in variants_of(STATE.current).values()]
         assert prompts(server) == wanted
@@ -218,7 +223,7 @@ def test_to_refuse_always_is_no_consistency() -> None:
     refusal = "I can't help with that."
     with (
         SimulatedServer(answer=lambda model, system, prompt: refusal) as server,
-        open_models(server.url, **SIMULATED_MODELS) as models,
+        open_models(ModelSettings(server.url, **SIMULATED_MODELS)) as models,
     ):
         objective = load_objective("consistency", Weights())
         result = score(models, objective, state=replace(STATE, answer=refusal))

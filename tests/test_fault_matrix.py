@@ -24,6 +24,7 @@ from query_mutator.models.encoders import Encoder
 from query_mutator.models.http import MAX_BODY_BYTES
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models
+from query_mutator.models.settings import ModelSettings
 from query_mutator.objectives import Weights, load_objective
 from query_mutator.operators import Operator
 from query_mutator.servers.simulated import Fault, SimulatedServer
@@ -116,13 +117,16 @@ def open_on(
         server = servers[dialect]
         server.set_faults()
         server.reset_stats()
-        connection = connect(server.url, timeout_s=PATIENCE_S, **SIMULATED_MODELS)
-        client = ModelClient(
-            connection.backends,
-            retries=0,
+        settings = ModelSettings(
+            server.url,
+            timeout_s=PATIENCE_S,
             load_timeout_s=PATIENCE_S,
-            cache=ResponseCache(tmp_path / f"{dialect}.sqlite"),
+            retries=0,
+            **SIMULATED_MODELS,
         )
+        connection = connect(settings)
+        cache = ResponseCache(tmp_path / f"{dialect}.sqlite")
+        client = ModelClient(connection.backends, settings, cache=cache)
         opened.append(Models(client, Roles(**SIMULATED_MODELS), encoder, connection))
         return opened[-1]
 
@@ -229,10 +233,13 @@ def test_a_fault_that_passes_is_retried_where_that_can_help(dialect: str) -> Non
     kinds = sorted(FAULTS)
     faults = [fault(kind, model=kind, times=1) for kind in kinds]
     with SimulatedServer(dialects=(dialect,), models=kinds, max_loaded=99, faults=faults) as server:
-        connection = connect(server.url, timeout_s=4.0, target_model="busy")
+        settings = ModelSettings(
+            server.url, timeout_s=4.0, load_timeout_s=4.0, retries=1, target_model="busy"
+        )
+        connection = connect(settings)
         for kind in kinds:
             connection.backends[0].also_serves("answer", kind, "")
-        client = ModelClient(connection.backends, retries=1, load_timeout_s=4.0)
+        client = ModelClient(connection.backends, settings)
         outcomes = client.run([ask("is it retried?", kind) for kind in kinds], max_workers=64)
         client.close()
     answered = {kind for kind, outcome in zip(kinds, outcomes, strict=True) if not outcome.failed}

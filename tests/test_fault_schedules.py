@@ -13,16 +13,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
-from query_mutator.models import dispatch
 from query_mutator.models.breaker import Breaker
 from query_mutator.models.cache import ResponseCache
 from query_mutator.models.calls import Call, Failure, Outcome
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
+from query_mutator.models.settings import ModelSettings, Pauses
 from query_mutator.servers.simulated import Fault, SimulatedServer
 from query_mutator.servers.simulated.faults import KINDS
 
@@ -81,14 +80,6 @@ schedules = st.builds(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _short_pauses() -> Iterator[None]:
-    """What is waited between attempts is no part of what is tested."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dispatch, "BACKOFF_FIRST_S", 0.01)
-        yield
-
-
 class Errors(logging.Handler):
     """Keeps what is logged as an error: a call that ends twice, or a bug."""
 
@@ -125,14 +116,18 @@ def running(schedule: Schedule) -> Iterator[tuple[list[SimulatedServer], ModelCl
             )
             for _ in schedule.rules
         ]
-        connection = connect([server.url for server in servers], target_model=MODEL)
+        settings = ModelSettings(
+            [server.url for server in servers],
+            target_model=MODEL,
+            retries=schedule.retries,
+            load_timeout_s=TIMEOUT_S,
+            pauses=Pauses(backoff_first_s=0.01),
+        )
+        connection = connect(settings)
         stack.callback(connection.close)
         directory = stack.enter_context(tempfile.TemporaryDirectory())
         client = ModelClient(
-            connection.backends,
-            retries=schedule.retries,
-            load_timeout_s=TIMEOUT_S,
-            cache=ResponseCache(Path(directory) / "cache.sqlite"),
+            connection.backends, settings, cache=ResponseCache(Path(directory) / "cache.sqlite")
         )
         stack.callback(client.close)
         for backend in connection.backends:

@@ -13,6 +13,7 @@ from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
 from query_mutator.models.flows import FlowRunner
 from query_mutator.models.roles import Roles
+from query_mutator.models.settings import ModelSettings
 from query_mutator.servers.simulated import SimulatedServer
 from tests.conftest import SIMULATED_MODELS
 
@@ -45,7 +46,9 @@ def loads_and_lines(
         load_time_s=LOAD_S,
         warm_time_s=warm_time_s,
     ) as server:
-        connection = connect(server.url, group_by_model=group_by_model, **SIMULATED_MODELS)
+        connection = connect(
+            ModelSettings(server.url, group_by_model=group_by_model, **SIMULATED_MODELS)
+        )
         client = ModelClient(connection.backends)
         runner = FlowRunner(client, {}, max_workers=4)
         work = Workload(16, 6, 4, Roles(**SIMULATED_MODELS))
@@ -81,7 +84,7 @@ def test_a_server_that_tells_some_load_time_for_loaded_models_is_not_taken_for_o
 
 def test_calls_made_ahead_cause_no_swap_until_they_are_waited_for() -> None:
     with SimulatedServer(max_loaded=1) as server:
-        connection = connect(server.url, group_by_model=True, **SIMULATED_MODELS)
+        connection = connect(ModelSettings(server.url, group_by_model=True, **SIMULATED_MODELS))
         client = ModelClient(connection.backends)
         work = Workload(2, 2, 4, Roles(**SIMULATED_MODELS))
         client.run([work.answer(0, 0)])

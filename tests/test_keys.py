@@ -17,6 +17,7 @@ from query_mutator.models.calls import CallFailedError
 from query_mutator.models.connect import connect
 from query_mutator.models.http import HttpServer
 from query_mutator.models.keys import check_servers_of_file, keys_for
+from query_mutator.models.settings import ModelSettings
 from query_mutator.runs.settings import build_parser, parse_settings
 from query_mutator.servers.simulated import Fault, SimulatedServer
 from tests.conftest import SIMULATED_FLAGS, SIMULATED_MODELS
@@ -40,9 +41,9 @@ def authorisations(server: SimulatedServer) -> set[str | None]:
 def test_what_auto_finds_is_not_sent_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     with SimulatedServer() as server:
         monkeypatch.setenv("OLLAMA_HOST", server.url)
-        connect("auto", **SIMULATED_MODELS).close()
+        connect(ModelSettings("auto", **SIMULATED_MODELS)).close()
         assert authorisations(server) == {None}
-        connect(server.url, **SIMULATED_MODELS).close()
+        connect(ModelSettings(server.url, **SIMULATED_MODELS)).close()
         assert f"Bearer {SECRET}" in authorisations(server)
 
 

@@ -15,7 +15,6 @@ from benchmarks.learning.tasks import observe, simulated_task
 from ppo import PPO, RolloutStorage, UpdateStats
 from query_mutator.data import load_questions
 from query_mutator.data.loading import DEFAULT_FILE
-from query_mutator.models import dispatch
 from query_mutator.models.encoders import Encoder
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
 from tests.conftest import SIMULATED_FLAGS
@@ -54,7 +53,6 @@ def test_a_run_with_three_in_ten_calls_failing_ends_as_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("query_mutator.training.trainer.PPO", PoisonedPPO)
-    monkeypatch.setattr(dispatch, "BACKOFF_FIRST_S", 0.01)
     PoisonedPPO.validity.clear()
     run = tmp_path / "run"
     with SimulatedServer(slots=16, answer=answer_from_questions(DEFAULT_FILE)) as server:

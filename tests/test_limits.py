@@ -17,6 +17,7 @@ from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
 from query_mutator.models.limits import Limit, QueueWaitLimit, Ticket
 from query_mutator.models.roles import Roles
+from query_mutator.models.settings import ModelSettings
 from query_mutator.models.throughput_limit import ThroughputLimit
 from query_mutator.servers.simulated import SimulatedServer
 from tests.conftest import SIMULATED_MODELS
@@ -135,7 +136,7 @@ def test_on_a_real_server_the_slots_are_filled_and_no_queue_is_built(
     slots: int, options: dict[str, Any]
 ) -> None:
     with SimulatedServer(slots=slots, mean_latency_s=0.03, sigma=0.5, **options) as server:
-        connection = connect(server.url, **SIMULATED_MODELS)
+        connection = connect(ModelSettings(server.url, **SIMULATED_MODELS))
         client = ModelClient(connection.backends)
         roles = Roles(**SIMULATED_MODELS)
         own_pace(client, Workload(12, 13, None, roles))
@@ -151,7 +152,7 @@ def test_on_a_real_server_the_slots_are_filled_and_no_queue_is_built(
 
 def test_the_time_before_a_call_queues_is_no_wait_for_a_slot() -> None:
     with SimulatedServer(slots=4, mean_latency_s=0.1, sigma=0.5, warm_time_s=0.25) as server:
-        connection = connect(server.url, **SIMULATED_MODELS)
+        connection = connect(ModelSettings(server.url, **SIMULATED_MODELS))
         client = ModelClient(connection.backends)
         own_pace(client, Workload(32, 8, None, Roles(**SIMULATED_MODELS)))
         client.close()
@@ -162,7 +163,7 @@ def test_the_time_before_a_call_queues_is_no_wait_for_a_slot() -> None:
 
 def test_slots_that_a_server_tells_are_believed() -> None:
     with SimulatedServer(slots=3, mean_latency_s=0.01, dialects=("openai",), props=True) as server:
-        connection = connect(server.url, **SIMULATED_MODELS)
+        connection = connect(ModelSettings(server.url, **SIMULATED_MODELS))
         client = ModelClient(connection.backends)
         own_pace(client, Workload(12, 4, None, Roles(**SIMULATED_MODELS)))
         client.close()

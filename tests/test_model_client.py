@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from query_mutator.models.calls import Call
-from query_mutator.models.dispatch import BACKOFF_LIMIT_S, backoff_s
 from query_mutator.models.session import Models
+from query_mutator.models.settings import Pauses
 from query_mutator.servers.simulated import Fault, SimulatedServer
 
 MakeModels = Callable[..., Models]
@@ -205,11 +205,12 @@ def test_a_slow_retry_ends_when_the_client_closes(models_for: MakeModels) -> Non
 
 
 def test_back_off_doubles_with_jitter_up_to_a_limit_and_obeys_the_server() -> None:
-    for attempt, full in [(1, 0.5), (2, 1.0), (3, 2.0), (10, BACKOFF_LIMIT_S)]:
-        waits = [backoff_s(attempt, None) for _ in range(200)]
+    pauses = Pauses()
+    for attempt, full in [(1, 0.5), (2, 1.0), (3, 2.0), (10, 8.0)]:
+        waits = [pauses.backoff_s(attempt, None) for _ in range(200)]
         assert 0.75 * full <= min(waits) < max(waits) <= full
-    assert backoff_s(1, 3.0) == 3.0
-    assert backoff_s(1, 1e9) == 60.0
+    assert pauses.backoff_s(1, 3.0) == 3.0
+    assert pauses.backoff_s(1, 1e9) == 60.0
 
 
 def test_every_request_carries_the_pinned_options(models_for: MakeModels) -> None:

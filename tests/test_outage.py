@@ -19,6 +19,7 @@ from query_mutator.models.client import CallCounts, ModelClient
 from query_mutator.models.connect import connect
 from query_mutator.models.flows import FlowRunner
 from query_mutator.models.outages import Outage
+from query_mutator.models.settings import ModelSettings
 from query_mutator.servers.simulated import Fault, SimulatedServer, answer_from_questions
 from query_mutator.training.counts import RunCounts
 from query_mutator.training.progress import Progress
@@ -41,8 +42,15 @@ def client_of(
     max_outage_s: float = ENOUGH_S,
     warm: bool = True,
 ) -> Iterator[ModelClient]:
-    connection = connect([server.url for server in servers], timeout_s=ENOUGH_S, **SIMULATED_MODELS)
-    client = ModelClient(connection.backends, retries=retries, max_outage_s=max_outage_s)
+    settings = ModelSettings(
+        [server.url for server in servers],
+        timeout_s=ENOUGH_S,
+        retries=retries,
+        max_outage_s=max_outage_s,
+        **SIMULATED_MODELS,
+    )
+    connection = connect(settings)
+    client = ModelClient(connection.backends, settings)
     if warm:
         assert not client.run([question("warm-up")])[0].failed
     for backend in client.backends:

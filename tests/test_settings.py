@@ -9,10 +9,10 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from query_mutator.runs.hints import hints
 
 from query_mutator.base.errors import UserError
 from query_mutator.objectives import OBJECTIVES
+from query_mutator.runs.hints import hints
 from query_mutator.runs.settings import WEIGHTS, Settings, build_parser, parse_settings
 
 

@@ -18,6 +18,7 @@ from query_mutator.models.calls import Call, Outcome
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
 from query_mutator.models.flows import FlowRunner
+from query_mutator.models.settings import ModelSettings
 from query_mutator.servers.simulated import Fault, SimulatedChild, SimulatedServer, start_simulated
 from tests.conftest import SIMULATED_FLAGS, SIMULATED_MODELS
 from train_query_mutator import main
@@ -29,8 +30,10 @@ ENOUGH_S = 30.0
 
 @contextmanager
 def client_of(*servers: SimulatedServer, retries: int = 2) -> Iterator[ModelClient]:
-    connection = connect([server.url for server in servers], timeout_s=10, **SIMULATED_MODELS)
-    client = ModelClient(connection.backends, retries=retries)
+    urls = [server.url for server in servers]
+    settings = ModelSettings(urls, timeout_s=10, retries=retries, **SIMULATED_MODELS)
+    connection = connect(settings)
+    client = ModelClient(connection.backends, settings)
     for server in servers:
         server.reset_stats()
     yield client
@@ -165,7 +168,7 @@ def test_a_server_without_the_models_is_refused() -> None:
         SimulatedServer(models=("phi3:mini",)) as other,
         pytest.raises(UserError, match="has no model"),
     ):
-        connect([one.url, other.url], **SIMULATED_MODELS)
+        connect(ModelSettings([one.url, other.url], **SIMULATED_MODELS))
 
 
 def test_calls_fail_when_every_server_is_gone() -> None:

@@ -17,7 +17,6 @@ from mutate_query import main as mutate
 from query_mutator.base.terminal import DRIVING, PlainStream, exit_code, printable
 from query_mutator.cli import main as experiments
 from query_mutator.models.cache import ResponseCache
-from query_mutator.models.cache import main as cache
 from query_mutator.objectives.refusal.__main__ import main as refusal
 from query_mutator.servers.simulated import Fault, SimulatedServer
 from train_query_mutator import main as train
@@ -81,7 +80,7 @@ def test_no_command_lets_anything_hostile_through(
         assert ran(train([*where, "--target-model", name])) == 2
         assert ran(evaluate([run, *where, "--num-questions", "2"])) == 0
     assert ran(experiments(["show", run])) == 0
-    assert ran(cache(["stats", "--cache", cache_file])) == 0
+    assert ran(experiments(["cache", "stats", "--cache", cache_file])) == 0
     assert ran(train(["--dataset", name, f"--no-such{name}"])) == 2
     config = tmp_path / "config.json"
     for text in (json.dumps({EVIL: 1}), json.dumps({"seed": EVIL}), EVIL):

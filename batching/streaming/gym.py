@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from batching.streaming.protocols import TextTokenizer
 from batching.streaming.puzzle_games import Conversation
-from batching.streaming.puzzles import Connection, GymObservation, PuzzleSession
+from batching.streaming.puzzles import GymObservation, PuzzleConnection, PuzzleSession
 from batching.streaming.samples import StreamMetrics, StreamSample
 from batching.streaming.telnet import ConnectionFailedError, TelnetConnection
 from batching.streaming.texts import text_sample
@@ -179,7 +179,7 @@ class GymEpisodeStream:
             self.metrics.episodes += 1
             self.metrics.solved_episodes += episode.solved
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> PuzzleConnection:
         config = self.config
         return TelnetConnection(
             config.host,
@@ -247,7 +247,7 @@ class MockGymStream(GymEpisodeStream):
         config = config or GymConfig(episodes=10, ask_hints=True)
         super().__init__(config, policy, tokenizer, on_episode=on_episode)
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> PuzzleConnection:
         return _LocalConnection()
 
     def _advice(self) -> str:

@@ -23,7 +23,7 @@ language model may, would end or spoil the conversation, begin another puzzle, o
 solution."""
 
 
-class Connection(Protocol):
+class PuzzleConnection(Protocol):
     """Lines to a server and back."""
 
     def send(self, *lines: str) -> None:
@@ -87,7 +87,7 @@ class PuzzleSession:
     """
 
     def __init__(
-        self, connection: Connection, game: str, difficulty: str, seed: int | None
+        self, connection: PuzzleConnection, game: str, difficulty: str, seed: int | None
     ) -> None:
         self._connection = connection
         self._asked = (game, difficulty, seed)

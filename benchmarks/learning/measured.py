@@ -13,7 +13,7 @@ from benchmarks.learning.tasks import Task, observations_of
 from query_mutator.base.errors import UserError
 from query_mutator.environment.episodes import EpisodeView, opening_state
 from query_mutator.evaluation.measuring import UNCHANGED, Measured
-from query_mutator.models.encoders import PACKAGED_MODEL, load_encoder
+from query_mutator.models.encoders import load_encoder
 
 HELD_OUT = 3
 """One question in so many is held out."""
@@ -48,7 +48,7 @@ def load_measured(file: Path) -> MeasuredQuestions:
         for record in records
     ]
     view = EpisodeView(len(names) - 1, 1)
-    observations = observations_of(states, view, load_encoder(PACKAGED_MODEL))
+    observations = observations_of(states, view, load_encoder())
     return MeasuredQuestions(observations, scores - scores[:, :1])
 
 

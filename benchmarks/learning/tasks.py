@@ -12,7 +12,7 @@ import numpy.typing as npt
 from query_mutator.data import Question
 from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_state
 from query_mutator.environment.features import query_features
-from query_mutator.models.encoders import PACKAGED_MODEL, Encoder, load_encoder
+from query_mutator.models.encoders import Encoder, load_encoder
 from query_mutator.objectives.refusal import opens_as_refusal
 from query_mutator.operators import load_operators
 
@@ -87,7 +87,7 @@ class Observed:
 
 def observe(questions: Sequence[Question], encoder: Encoder | None = None) -> Observed:
     """The first observation of an episode of each question, with a made-up first answer."""
-    encoder = encoder or load_encoder(PACKAGED_MODEL)
+    encoder = encoder or load_encoder()
     view = EpisodeView(len(load_operators()), 1)
     states = [_opening(question) for question in questions]
     encoder.encode_each([text for state in states for text in (state.original, state.answer)])

@@ -163,6 +163,7 @@ def _arena(args: argparse.Namespace) -> Iterator[Any]:
     from query_mutator.bench.measure import Arena
     from query_mutator.data.loading import DEFAULT_FILE
     from query_mutator.models.connect import connect
+    from query_mutator.models.settings import ModelSettings
     from query_mutator.servers.simulated import DEFAULT_MODELS, start_simulated
 
     with contextlib.ExitStack() as stack:
@@ -179,7 +180,7 @@ def _arena(args: argparse.Namespace) -> Iterator[Any]:
         if children:
             models = dict(zip(("mutator_model", "target_model"), DEFAULT_MODELS, strict=True))
         urls = args.server or [child.url for child in children]
-        connection = connect(urls, **models)
+        connection = connect(ModelSettings(urls, slots=8, **models))
         stack.callback(connection.close)
         slots = args.slots * len(children) * (len(DEFAULT_MODELS) if args.slots_per_model else 1)
         arena = Arena(urls, connection, children, slots or None)

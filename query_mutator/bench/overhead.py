@@ -32,6 +32,7 @@ from query_mutator.models.calls import Reply
 from query_mutator.models.connect import connect
 from query_mutator.models.encoders import load_encoder
 from query_mutator.models.session import Models
+from query_mutator.models.settings import ModelSettings
 from query_mutator.runs.settings import Settings
 from query_mutator.runs.task import load_task
 from query_mutator.servers.simulated import DEFAULT_MODELS, start_simulated
@@ -48,7 +49,7 @@ def overhead(work: Workload, *, seed: int) -> list[Result]:
     The collector runs twice: by the second time all embeddings are in memory, and that is timed.
     """
     with start_simulated(f"--slots={AT_ONCE}", f"--questions={DEFAULT_FILE}") as child:
-        connection = connect(child.url, mutator_model=MUTATOR, target_model=TARGET)
+        connection = connect(ModelSettings(child.url, mutator_model=MUTATOR, target_model=TARGET))
         arena = Arena([child.url], connection, [child], AT_ONCE)
         arena.load_models()
         dialect = connection.backends[0].dialect

@@ -24,7 +24,6 @@ from query_mutator.environment.episodes import (
 from query_mutator.environment.saved import SavedEpisode, saved_episode
 from query_mutator.environment.scoring import flow_handlers, score_flow
 from query_mutator.models.calls import Call
-from query_mutator.models.flows import FlowRunner
 from query_mutator.models.session import Models
 from query_mutator.objectives import Batch, Objective, Score, as_objective
 from query_mutator.operators import Operator
@@ -231,8 +230,8 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         return int(self.np_random.integers(2**31))
 
     def _run(self, flow: Generator[Any, Any, Any]) -> Any:
-        runner = FlowRunner(
-            self.models.client, flow_handlers(self.objective, self.models.encoder), max_workers=1
+        runner = self.models.runner(
+            flow_handlers(self.objective, self.models.encoder), max_workers=1
         )
         return runner.run([flow])[0]
 
@@ -317,7 +316,7 @@ class BatchedQueryMutationEnv:
         self.observation_size = self.envs[0].view.size
         self.num_actions = self.envs[0].view.num_actions
         handlers = flow_handlers(self.envs[0].objective, self.envs[0].models.encoder)
-        self._runner = FlowRunner(self.envs[0].models.client, handlers, max_workers=batch_size)
+        self._runner = self.envs[0].models.runner(handlers, max_workers=batch_size)
         self._observations = np.zeros((self.num_envs, self.observation_size), np.float32)
         self._masks = np.ones((self.num_envs, self.num_actions), bool)
         self._steps_begun = [0] * self.num_envs

@@ -36,12 +36,18 @@ from query_mutator.evaluation.trained_policy import (
 )
 from query_mutator.evaluation.verdict import decide, decide_together
 from query_mutator.models.connect import told_digests
-from query_mutator.models.flows import FlowRunner
 from query_mutator.models.outages import Outage
 from query_mutator.models.session import Models, open_models
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.runs.settings import Settings, may_ask_judge
-from query_mutator.runs.task import Finished, Task, load_run, load_task, model_options, say_servers
+from query_mutator.runs.task import (
+    Finished,
+    Task,
+    load_run,
+    load_task,
+    model_settings,
+    say_servers,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +151,7 @@ def _evaluate_run(
         num_training=num_training,
         margin=margin,
     )
-    with open_models(**model_options(settings)) as models:
+    with open_models(model_settings(settings)) as models:
         say_servers(models, settings)
         return evaluate(trained, task, models, plan, settings)
 
@@ -243,7 +249,7 @@ def _measure(
 ) -> None:
     """Asks what has not been asked yet, each question in every way."""
     handlers = flow_handlers(asking.objective, models.encoder)
-    runner = FlowRunner(models.client, handlers, max_workers=max_workers)
+    runner = models.runner(handlers, max_workers=max_workers)
     singles = replace(asking, policy=None)
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
     total = len(waiting)

@@ -17,7 +17,7 @@ from ppo import ActorCritic
 from query_mutator.base.errors import UserError
 from query_mutator.environment.episodes import STOP_ACTION, EpisodeView
 from query_mutator.environment.greedy import greedy_flow
-from query_mutator.models.flows import Encode, FlowRunner, encode_handler
+from query_mutator.models.flows import Encode, encode_handler
 from query_mutator.models.keys import check_servers_of_file
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models, open_models
@@ -31,7 +31,7 @@ from query_mutator.runs.settings import (
     parsed_fields,
     servers_in,
 )
-from query_mutator.runs.task import Task, load_run, model_options
+from query_mutator.runs.task import Task, load_run, model_settings
 
 STOP = "stop"
 LONGEST_OUTAGE_S = 30.0
@@ -115,7 +115,7 @@ class LoadedPolicy:
     ) -> Iterator[Rewritten]:
         """What the policy makes of each question, in order, each as soon as it is known."""
         handlers = {Encode: encode_handler(self.models.encoder.encode_each)}
-        runner = FlowRunner(self.models.client, handlers, max_workers=self._max_workers)
+        runner = self.models.runner(handlers, max_workers=self._max_workers)
         flows = (
             self.trained.rewrite_flow(
                 question, self.models.roles, least_probability=least_probability
@@ -151,7 +151,7 @@ def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
     settings = replace(changed(settings, changes), judge_server=[], judge_model=None)
     settings = replace(settings, max_outage=min(settings.max_outage, LONGEST_OUTAGE_S))
     trained = load_trained(directory, settings, operators)
-    return LoadedPolicy(trained, open_models(**model_options(settings)), settings.max_workers)
+    return LoadedPolicy(trained, open_models(model_settings(settings)), settings.max_workers)
 
 
 def check_same_task(run: RunDirectory, task: Task) -> None:

@@ -15,8 +15,9 @@ from query_mutator.models.cache import ResponseCache, cache_key
 from query_mutator.models.calls import Call, CallFailedError, Failure, Outcome, Reply
 from query_mutator.models.dialects.base import bounded
 from query_mutator.models.dispatch import Dispatcher
-from query_mutator.models.jobs import AHEAD, Done, Job, Priority
+from query_mutator.models.jobs import AHEAD, Job, Priority
 from query_mutator.models.outages import Outage
+from query_mutator.models.settings import ModelSettings
 
 logger = logging.getLogger(__name__)
 
@@ -67,24 +68,16 @@ class ModelClient:
     def __init__(
         self,
         backends: Sequence[Backend],
+        settings: ModelSettings | None = None,
         *,
-        retries: int = 2,
-        load_timeout_s: float = 600.0,
-        num_ctx: int = 2048,
-        max_outage_s: float = 0.0,
         cache: ResponseCache | None = None,
     ) -> None:
+        self.settings = settings or ModelSettings()
         self.backends = list(backends)
         self.cache = cache
         self.on_wait: Callable[[], None] | None = None
         """Called now and then, while somebody waits for answers, on the thread that waits."""
-        self._dispatcher = Dispatcher(
-            backends,
-            retries=retries,
-            load_timeout_s=load_timeout_s,
-            num_ctx=num_ctx,
-            max_outage_s=max_outage_s,
-        )
+        self._dispatcher = Dispatcher(backends, self.settings)
         self._counts = CallCounts()
         self._lock = threading.Lock()
         self._closed = False
@@ -169,7 +162,7 @@ class ModelClient:
             call.purpose,
             call.model,
             work,
-            lambda done: self._ended(call, key, future, done),
+            lambda outcome: self._ended(call, key, future, outcome),
             max_workers,
             priority,
         )
@@ -185,21 +178,22 @@ class ModelClient:
     def embed(self, model: str, texts: Sequence[str], *, num_ctx: int) -> list[list[float]]:
         """Embeddings from a server, beside the calls that are under way; raises where it fails."""
 
-        def work(backend: Backend, timeout_s: float | None) -> list[list[float]]:
-            path, payload = backend.dialect.embed_request(model, texts, num_ctx=num_ctx)
-            return backend.dialect.read_embeddings(
-                backend.http.post(path, payload, timeout_s=timeout_s)
-            )
+        vectors: list[list[float]] = []
 
-        future: Future[Done] = Future()
+        def work(backend: Backend, timeout_s: float | None) -> Reply:
+            path, payload = backend.dialect.embed_request(model, texts, num_ctx=num_ctx)
+            body = backend.http.post(path, payload, timeout_s=timeout_s)
+            vectors[:] = backend.dialect.read_embeddings(body)
+            return Reply("")
+
+        future: Future[Outcome] = Future()
         self._dispatcher.put(Job("embedding", model, work, future.set_result, beside_limit=True))
-        done = self._waited_for(future)
-        if done.failure is not None:
-            raise CallFailedError(done.failure.kind, done.failure.reason, retryable=False)
-        vectors: list[list[float]] = done.value
+        failure = self._waited_for(future).failure
+        if failure is not None:
+            raise CallFailedError(failure.kind, failure.reason, retryable=False)
         return vectors
 
-    def _waited_for(self, future: Future[Done]) -> Done:
+    def _waited_for(self, future: Future[Outcome]) -> Outcome:
         while self.on_wait is not None:
             try:
                 return future.result(TICK_S)
@@ -286,16 +280,18 @@ class ModelClient:
             outcome = replace(outcome, cached=True, latency_s=0.0)
         future.set_result(outcome)
 
-    def _ended(self, call: Call, key: bytes | None, future: Future[Outcome], done: Done) -> None:
-        reply = done.value if isinstance(done.value, Reply) else Reply("")
+    def _ended(
+        self, call: Call, key: bytes | None, future: Future[Outcome], outcome: Outcome
+    ) -> None:
+        reply = outcome.reply
         if not reply.served_s:
-            reply = replace(reply, served_s=done.latency_s)
-        outcome = Outcome(reply, done.failure, done.latency_s, done.attempts)
+            reply = replace(reply, served_s=outcome.latency_s)
+            outcome = replace(outcome, reply=reply)
         with self._lock:
-            if done.attempts or outcome.is_outage:
+            if outcome.attempts or outcome.is_outage:
                 self._count(call, outcome)
-            elif done.failure is not None:
-                self._failed_again(done.failure)
+            elif outcome.failure is not None:
+                self._failed_again(outcome.failure)
             if key is not None:
                 del self._on_their_way[key]
                 if outcome.failed:

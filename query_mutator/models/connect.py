@@ -16,7 +16,13 @@ from query_mutator.models.calls import CallFailedError
 from query_mutator.models.dialects import Dialect, OpenAIDialect, detect_dialect
 from query_mutator.models.http import HttpServer
 from query_mutator.models.keys import API_KEY_VARIABLE, KEY_HOST_VARIABLE, keys_for
-from query_mutator.servers.embedded import MODEL_NAME, EmbeddedServer, start_embedded
+from query_mutator.models.settings import ModelSettings
+from query_mutator.servers.embedded import (
+    MODEL_NAME,
+    EmbeddedServer,
+    default_slots,
+    start_embedded,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -74,31 +80,16 @@ class _Offer:
         return self.models[self.find(wanted) or wanted] or UNTOLD + self.where
 
 
-def connect(
-    server: str | Sequence[str] = "auto",
-    *,
-    mutator_server: Sequence[str] = (),
-    target_server: Sequence[str] = (),
-    judge_server: Sequence[str] = (),
-    mutator_model: str | None = None,
-    target_model: str | None = None,
-    judge_model: str | None = None,
-    timeout_s: float = 60.0,
-    slots: int = 8,
-    num_ctx: int = 2048,
-    group_by_model: bool | None = None,
-) -> Connection:
-    """The servers to use and their models, checked; the embedded one is started if it is chosen.
-
-    `mutator_server`, `target_server` and `judge_server` take a part away from `server`; the judge
-    is where the target is, unless it has a server of its own. `slots` is for the embedded one
-    alone. With `group_by_model` None it is found out whether two models take turns.
-    """
-    servers = [server] if isinstance(server, str) else server
-    places = _places(servers, mutator_server, target_server, judge_server)
+def connect(settings: ModelSettings) -> Connection:
+    """The servers to use and their models, checked; the embedded one is started if it is chosen."""
+    places, timeout_s = _places(settings), settings.timeout_s
     # What `auto` finds at the usual address may be anybody's: it is not sent the key.
     keys = keys_for(place for place in places if place not in {"auto", "embedded"})
-    named = {"mutation": mutator_model, "answer": target_model, "judge": judge_model}
+    named = {
+        "mutation": settings.mutator_model,
+        "answer": settings.target_model,
+        "judge": settings.judge_model,
+    }
     why = []
     with contextlib.ExitStack() as undo:
         offers: list[_Offer] = []
@@ -117,10 +108,11 @@ def connect(
         embedded = None
         for offer in offers:
             if offer.http is None:
-                embedded = start_embedded(slots=slots, num_ctx=num_ctx)
+                slots = settings.slots or default_slots()
+                embedded = start_embedded(slots=slots, num_ctx=settings.num_ctx)
                 undo.callback(embedded.close)
                 offer.http, offer.dialect = _reach(embedded.url, timeout_s)
-        backends = [_backend(offer, chosen, group_by_model) for offer in offers]
+        backends = [_backend(offer, chosen, settings.group_by_model) for offer in offers]
         _warn_of_different_weights(backends)
         undo.pop_all()
     return Connection(
@@ -134,14 +126,12 @@ def connect(
     )
 
 
-def _places(
-    servers: Sequence[str],
-    for_mutator: Sequence[str],
-    for_target: Sequence[str],
-    for_judge: Sequence[str],
-) -> dict[str, frozenset[str]]:
+def _places(settings: ModelSettings) -> dict[str, frozenset[str]]:
     """Each server the user named, with what it is asked for."""
-    servers = list(servers) or ["auto"]
+    named = [settings.server] if isinstance(settings.server, str) else list(settings.server)
+    servers = named or ["auto"]
+    for_mutator, for_target = settings.mutator_server, settings.target_server
+    for_judge = settings.judge_server
     if for_mutator and for_target and servers != ["auto"]:
         raise UserError(
             "--server has nothing to do beside --mutator-server and --target-server: leave it out"

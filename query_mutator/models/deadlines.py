@@ -91,7 +91,7 @@ def _connected(host: str, port: int, options: Any) -> socket.socket:
     raise failure or OSError(f"{host} has no address")
 
 
-class _Connection(urllib3.connection.HTTPConnection):
+class _PlainConnection(urllib3.connection.HTTPConnection):
     def _new_conn(self) -> socket.socket:
         return _new_connection(self)
 
@@ -115,7 +115,7 @@ def _new_connection(connection: urllib3.connection.HTTPConnection) -> socket.soc
 
 
 class _Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Connection
+    ConnectionCls = _PlainConnection
 
 
 class _TlsPool(urllib3.HTTPSConnectionPool):

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import partial
 
 from query_mutator.models.backend import Backend, BackendStatus
 from query_mutator.models.breaker import nothing_listens
-from query_mutator.models.calls import CallFailedError, Failure, Reply
-from query_mutator.models.jobs import Done, Job, Lanes, Priority
+from query_mutator.models.calls import CallFailedError, Failure, Outcome, Reply
+from query_mutator.models.decisions import Decision, Step, View, decide
+from query_mutator.models.jobs import Job, Lanes, Priority
 from query_mutator.models.limits import Ticket
 from query_mutator.models.outages import Outages
+from query_mutator.models.settings import ModelSettings
 from query_mutator.models.threads import CallThreads
 
 logger = logging.getLogger(__name__)
 
-BACKOFF_FIRST_S = 0.5
-BACKOFF_LIMIT_S = 8.0
-BACKOFF_JITTER = 0.25
-RETRY_AFTER_LIMIT_S = 60.0
 PUT_BACK_AT_MOST = 3
 """A call that itself brings a server down, each time that it comes, must fail in the end."""
 
@@ -40,14 +36,6 @@ class _Start:
     sent: float = 0.0
 
 
-class _Next(Enum):
-    """What becomes of a job after a failure that may pass."""
-
-    TRY_AGAIN = auto()
-    MOVE_ON = auto()
-    GIVE_UP = auto()
-
-
 class Dispatcher:
     """Threads that do I/O and nothing else, one for each call under way.
 
@@ -55,18 +43,10 @@ class Dispatcher:
     `max_outage_s`; with 0 it does not wait. A model that has never answered is not waited for.
     """
 
-    def __init__(
-        self,
-        backends: Sequence[Backend],
-        *,
-        retries: int = 2,
-        load_timeout_s: float = 600.0,
-        num_ctx: int = 2048,
-        max_outage_s: float = 0.0,
-    ) -> None:
+    def __init__(self, backends: Sequence[Backend], settings: ModelSettings) -> None:
         self.backends = list(backends)
-        self.retries = retries
-        self.load_timeout_s = load_timeout_s
+        self.retries, self.load_timeout_s = settings.retries, settings.load_timeout_s
+        self._pauses = settings.pauses
         self.max_in_flight = 0
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -76,11 +56,9 @@ class Dispatcher:
             self.backends,
             self._lanes,
             self._lock,
-            max_outage_s=max_outage_s,
-            load_timeout_s=load_timeout_s,
-            num_ctx=num_ctx,
+            settings,
             on_return=self._start_waiting,
-            on_overdue=lambda job, failure: self._end(job, Done(None, failure, 0.0, job.attempts)),
+            on_overdue=lambda job, failure: self._end(job, _without_answer(job, failure)),
         )
 
     @property
@@ -100,7 +78,7 @@ class Dispatcher:
                 self._lanes.push(job)
             starts = self._matched()
         if failure is not None:
-            self._end(job, Done(None, failure, 0.0, 0))
+            self._end(job, _without_answer(job, failure))
         self._launch(starts)
         if not any(start.job is job for start in starts):
             self.outages.give_up_overdue()
@@ -124,7 +102,7 @@ class Dispatcher:
         with self._lock:
             waiting = self._lanes.clear()
         for job in waiting:
-            self._end(job, Done(None, CLOSED, 0.0, job.attempts))
+            self._end(job, _without_answer(job, CLOSED))
         self._threads.close()
 
     def _in_flight(self) -> int:
@@ -202,106 +180,116 @@ class Dispatcher:
         """Makes one call after the other for as long as there are any to make."""
         while start is not None:
             job = start.job
-            done = self._attempt_until_done(start)
+            outcome = self._attempt_until_done(start)
             with self._lock:
-                if done is None and not self._closing.is_set():
+                if outcome is None and not self._closing.is_set():
                     self._lanes.push(job)
-                elif done is None:
-                    done = Done(None, CLOSED, 0.0, job.attempts)
+                elif outcome is None:
+                    outcome = _without_answer(job, CLOSED)
                 starts = self._matched()
             self._launch(starts[1:])
-            if done is not None:
-                self._end(job, done)
+            if outcome is not None:
+                self._end(job, outcome)
             else:
                 self.outages.give_up_overdue()
             start = starts[0] if starts else None
 
-    def _end(self, job: Job, done: Done) -> None:
+    def _end(self, job: Job, outcome: Outcome) -> None:
         try:
-            job.done(done)
+            job.done(outcome)
         except Exception:  # whoever is told may fail; the thread has other calls to make
             logger.exception("unexpected error after a model call")
 
-    def _attempt_until_done(self, start: _Start) -> Done | None:
+    def _attempt_until_done(self, start: _Start) -> Outcome | None:
         """How the job ended; None where it is to wait for a server once more."""
-        job, backend = start.job, start.backend
+        job = start.job
         job.started = job.started or time.monotonic()
-        while True:
-            if self._closing.is_set():
-                return self._failed(start, CLOSED)
+        while not self._closing.is_set():
             job.attempts += 1
             start.sent = time.monotonic()
             try:
-                value = job.work(backend, self.load_timeout_s if start.cold else None)
+                reply = job.work(start.backend, self.load_timeout_s if start.cold else None)
             except CallFailedError as error:
-                failure, retry_after_s = error.failure, error.retry_after_s
-                if not error.retryable:
-                    with self._lock:
-                        backend.breaker.responded()
-                    return self._failed(start, failure)
+                decision = self._decided(start, error)
+                if decision.step is Step.GIVE_UP:
+                    return self._failed(start, error.failure)
+                self._closing.wait(decision.pause_s)
+                if not self._tries_again(start, error.failure, decision.step):
+                    return None
             except Exception as error:  # a bug in a dialect must not leave its caller waiting
                 logger.exception("unexpected error in a model call")
                 return self._failed(start, Failure("bug", f"{type(error).__name__}: {error}"))
             else:
-                now = time.monotonic()
-                reply = value if isinstance(value, Reply) else Reply("")
-                with self._lock:
-                    changed = backend.answered(job.model, start.ticket, reply, now - start.sent)
-                if changed:
-                    self._tell_grouping(backend)
-                return Done(value, None, now - job.started, job.attempts)
-            what, pause_s = self._after(start, failure, retry_after_s)
-            if what is _Next.GIVE_UP:
-                return self._failed(start, failure)
-            self._closing.wait(pause_s)
-            with self._lock:
-                # It waits with its place: on the only server, retries add no load.
-                if what is _Next.TRY_AGAIN and backend.up:
-                    start.ticket = backend.sent_again(job.model, start.ticket)
-                    start.cold = backend.is_cold(job.model)
-                    continue
-                if what is _Next.TRY_AGAIN and self._may_wait(job, backend, failure):
-                    self._put_back(job, failure)  # the server went down meanwhile
-                self._leave(start, failure)
-                return None
+                return self._answered(start, reply, time.monotonic())
+        return self._failed(start, CLOSED)
 
-    def _after(
-        self, start: _Start, failure: Failure, retry_after_s: float | None
-    ) -> tuple[_Next, float]:
-        """What to do about a failure that may pass, and how long to wait before."""
+    def _answered(self, start: _Start, reply: Reply, now: float) -> Outcome:
         job, backend = start.job, start.backend
-        assert job.started is not None
         with self._lock:
-            job.failed_on[backend] += 1
-            others = [b for b in self._able(job) if b is not backend and b.up]
-            tried_out = min(job.failed_on[b] for b in (*others, backend)) > self.retries
-            suspect = backend.breaker.is_suspect(
-                failure,
-                sent=start.sent,
-                first_sent=job.started,
-                last_attempt=tried_out,
-                in_flight=backend.in_flight.total(),
-                alone=not others,
-            )
-            waits = not others and self._may_wait(job, backend, failure)
-            if suspect and (others or waits):
-                self.outages.begin(backend, job, failure, alone=not others)
-            if waits and not backend.up:
-                self._put_back(job, failure)
-                return _Next.MOVE_ON, 0.0
-            if tried_out:
-                return _Next.GIVE_UP, 0.0
-            if any(job.failed_on[other] < job.failed_on[backend] for other in others):
-                return _Next.MOVE_ON, 0.0
-            pause_s = backoff_s(job.failed_on[backend], retry_after_s)
-            if others:
-                return _Next.MOVE_ON, pause_s
-            if failure.kind == "timeout":
-                # The server may still be at work on it: the next attempt takes its place.
-                pause_s = max(pause_s, backend.hold_s)
-            return _Next.TRY_AGAIN, pause_s
+            changed = backend.answered(job.model, start.ticket, reply, now - start.sent)
+        if changed:
+            self._tell_grouping(backend)
+        return Outcome(reply, None, now - (job.started or now), job.attempts)
 
-    def _may_wait(self, job: Job, backend: Backend, failure: Failure) -> bool:
+    def _decided(self, start: _Start, error: CallFailedError) -> Decision:
+        """What to do about a failure; a server that is to be left alone is, from here on."""
+        job, backend = start.job, start.backend
+        with self._lock:
+            if not error.retryable:
+                backend.breaker.responded()
+                return Decision(Step.GIVE_UP)
+            view = self._view(start, error)
+            decision = decide(error.failure, view)
+            if decision.leave_alone:
+                self.outages.begin(backend, job, error.failure, alone=view.is_alone)
+            if decision.step is Step.WAIT:
+                self._put_back(job, error.failure)
+        return decision
+
+    def _view(self, start: _Start, error: CallFailedError) -> View:
+        """Counts a failure that may pass, and what is known then; under the lock."""
+        job, backend = start.job, start.backend
+        job.failed_on[backend] += 1
+        failed_here = job.failed_on[backend]
+        others = [b for b in self._able(job) if b is not backend and b.up]
+        failed_elsewhere = tuple(job.failed_on[other] for other in others)
+        tried_out = min((failed_here, *failed_elsewhere)) > self.retries
+        suspect = backend.breaker.is_suspect(
+            error.failure,
+            sent=start.sent,
+            first_sent=job.started or start.sent,
+            last_attempt=tried_out,
+            in_flight=backend.in_flight.total(),
+            alone=not others,
+        )
+        return View(
+            failed_here,
+            failed_elsewhere,
+            is_tried_out=tried_out,
+            is_up=backend.up,
+            is_suspect=suspect,
+            may_wait=self._may_wait(job, error.failure),
+            backoff_s=self._pauses.backoff_s(failed_here, error.retry_after_s),
+            hold_s=backend.hold_s,
+        )
+
+    def _tries_again(self, start: _Start, failure: Failure, step: Step) -> bool:
+        """Whether the job goes to the same server again, after its pause; else it leaves it.
+
+        It waits with its place: on the only server, retries add no load.
+        """
+        job, backend = start.job, start.backend
+        with self._lock:
+            if step is Step.RETRY and backend.up:
+                start.ticket = backend.sent_again(job.model, start.ticket)
+                start.cold = backend.is_cold(job.model)
+                return True
+            if step is Step.RETRY and self._may_wait(job, failure):
+                self._put_back(job, failure)  # the server went down meanwhile
+            self._leave(start, failure)
+            return False
+
+    def _may_wait(self, job: Job, failure: Failure) -> bool:
         """Whether the job may wait for a server that is down."""
         if not self.outages.max_outage_s or job.put_back >= PUT_BACK_AT_MOST:
             return False
@@ -326,11 +314,11 @@ class Dispatcher:
         else:
             start.backend.leave_place(start.job.model)
 
-    def _failed(self, start: _Start, failure: Failure) -> Done:
+    def _failed(self, start: _Start, failure: Failure) -> Outcome:
         with self._lock:
             self._leave(start, failure)
         since = start.job.started or start.sent
-        return Done(None, failure, time.monotonic() - since, start.job.attempts)
+        return _without_answer(start.job, failure, time.monotonic() - since)
 
     def _tell_grouping(self, backend: Backend) -> None:
         if backend.grouped:
@@ -342,10 +330,5 @@ class Dispatcher:
             logger.warning("%s holds its models together: no more grouping", backend.name)
 
 
-def backoff_s(attempt: int, retry_after_s: float | None) -> float:
-    """How long to wait after attempt number `attempt`: what the server asks, or doubling waits."""
-    if retry_after_s is not None:
-        return min(retry_after_s, RETRY_AFTER_LIMIT_S)
-    wait_s = min(BACKOFF_FIRST_S * 2.0 ** (attempt - 1), BACKOFF_LIMIT_S)
-    # Jitter spreads the retries of many threads; nothing learned depends on it: it has no seed.
-    return wait_s * random.uniform(1 - BACKOFF_JITTER, 1)
+def _without_answer(job: Job, failure: Failure, latency_s: float = 0.0) -> Outcome:
+    return Outcome(Reply(""), failure, latency_s, job.attempts)

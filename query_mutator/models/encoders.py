@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from query_mutator.base.errors import ServerUnavailableError, UserError
 from query_mutator.base.weights import packaged_model_path
+from query_mutator.models.backend import Backend
 from query_mutator.models.calls import CallFailedError
 from query_mutator.models.client import ModelClient
+from query_mutator.models.settings import PACKAGED_MODEL
 
 Vectors = npt.NDArray[np.float32]
 
-PACKAGED_MODEL = "minilm"
 REMEMBERED_TEXTS = 20_000
 SERVER_CHUNK = 64
 BATCH_ROWS = 16
@@ -29,7 +30,6 @@ SHORTEST = 16
 """Shorter rows are multiplied by another kernel when alone, with other last bits."""
 TRIED_LENGTHS = (3, 20, 120)
 MAX_TOKENS = 512
-PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 IN_VAIN = {"outage", "not_found", "bad_request", "closed", "connection"}
 """Failures of an embedding call after which another would fail too."""
 HUB_TIMEOUT_S = 5.0
@@ -207,7 +207,7 @@ class ServerEmbedder:
 
     def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
         """Without them no step can be seen or scored, so a call that failed is made once more."""
-        for wait_s in PAUSES_S:
+        for wait_s in self._client.settings.pauses.embedding_s:
             try:
                 return self._client.embed(self._model, texts, num_ctx=self._num_ctx)
             except CallFailedError as error:
@@ -272,26 +272,8 @@ def load_encoder(
         return Encoder(_packaged_embedder(torch_threads))
     directory = Path(os.path.expanduser(name))
     if os.path.isdir(directory):
-        refuse_pickles(directory)
-        try:
-            return Encoder(SentenceTransformerEmbedder(str(directory), torch_threads=torch_threads))
-        except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0][:200]
-            raise UserError(
-                f"{directory} holds no sentence-transformers model: {reason}"
-            ) from error
-    offered: set[str] = set()
-    hint = "name a directory"
-    for backend in client.backends if client is not None else []:
-        try:
-            models = backend.dialect.list_models(backend.http)
-        except CallFailedError as error:
-            raise UserError(f"{backend.http.url} does not list its models: {error}") from error
-        for model, digest in models.items():
-            if backend.dialect.same_model(name, model):
-                backend.also_serves("embedding", name, digest)
-        offered |= set(models)
-        hint = backend.dialect.missing_model_hint(name)
+        return Encoder(_embedder_in(directory, torch_threads))
+    offered, hint = _offered_by(client.backends if client is not None else [], name)
     if client is not None and any(backend.serves("embedding", name) for backend in client.backends):
         return Encoder(ServerEmbedder(client, name, num_ctx=num_ctx))
     if "/" in name and not _hub_answers():
@@ -306,3 +288,29 @@ def load_encoder(
         f"{', '.join(sorted(offered)) or 'none'}.\n"
         f"Use --embedding-model {PACKAGED_MODEL}, or {hint}"
     )
+
+
+def _embedder_in(directory: Path, torch_threads: int) -> SentenceTransformerEmbedder:
+    refuse_pickles(directory)
+    try:
+        return SentenceTransformerEmbedder(str(directory), torch_threads=torch_threads)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise UserError(f"{directory} holds no sentence-transformers model: {reason}") from error
+
+
+def _offered_by(backends: Sequence[Backend], name: str) -> tuple[set[str], str]:
+    """The models of all servers, and how to get the one named; servers that have it serve it."""
+    offered: set[str] = set()
+    hint = "name a directory"
+    for backend in backends:
+        try:
+            models = backend.dialect.list_models(backend.http)
+        except CallFailedError as error:
+            raise UserError(f"{backend.http.url} does not list its models: {error}") from error
+        for model, digest in models.items():
+            if backend.dialect.same_model(name, model):
+                backend.also_serves("embedding", name, digest)
+        offered |= set(models)
+        hint = backend.dialect.missing_model_hint(name)
+    return offered, hint

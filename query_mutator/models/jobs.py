@@ -8,10 +8,9 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from query_mutator.models.backend import Backend
-from query_mutator.models.calls import Failure
+from query_mutator.models.calls import Outcome, Reply
 
 Priority = tuple[int, ...]
 Lane = tuple[str, str, int | None]
@@ -20,25 +19,15 @@ AHEAD: Priority = (sys.maxsize,)
 """Of a job that nobody waits for yet: it goes after every other."""
 
 
-@dataclass(frozen=True)
-class Done:
-    """How a job ended: what its work gave, or why not."""
-
-    value: Any
-    failure: Failure | None
-    latency_s: float
-    attempts: int
-
-
 @dataclass(eq=False)
 class Job:
     """Something to ask of a server; of two that wait, the lesser priority goes first."""
 
     purpose: str
     model: str
-    work: Callable[[Backend, float | None], Any]
+    work: Callable[[Backend, float | None], Reply]
     """One attempt on a server, within seconds where they are given; raises `CallFailedError`."""
-    done: Callable[[Done], None]
+    done: Callable[[Outcome], None]
     max_workers: int | None = None
     """Calls under way on a server for this job to join them; None leaves it to the server."""
     priority: Priority = ()

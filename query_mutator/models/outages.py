@@ -12,14 +12,10 @@ from dataclasses import dataclass
 from query_mutator.models.backend import Backend
 from query_mutator.models.calls import OUTAGE, CallFailedError, Failure
 from query_mutator.models.jobs import Job, Lanes
+from query_mutator.models.settings import ModelSettings
 from query_mutator.models.timetable import Timetable
 
 logger = logging.getLogger(__name__)
-
-PROBE_FIRST_S = 0.5
-PROBE_LIMIT_S = 15.0
-TOLD_AFTER_S = 1.0
-"""A pause that is over before is not worth a line."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +46,16 @@ class Outages:
         backends: Sequence[Backend],
         lanes: Lanes,
         lock: threading.Lock,
+        settings: ModelSettings,
         *,
-        max_outage_s: float,
-        load_timeout_s: float,
-        num_ctx: int,
         on_return: Callable[[], None],
         on_overdue: Callable[[Job, Failure], None],
     ) -> None:
-        self.max_outage_s = max_outage_s
+        self.max_outage_s = settings.max_outage_s
+        self._settings, self._pauses = settings, settings.pauses
         self._timetable = Timetable("model-outages")
         self._backends, self._lanes, self._lock = backends, lanes, lock
         self._probes = ThreadPoolExecutor(len(backends) or 1, "model-probe")
-        self._load_timeout_s, self._num_ctx = load_timeout_s, num_ctx
         self._on_return, self._on_overdue = on_return, on_overdue
         self._told: set[Backend] = set()
         self._gone = ""
@@ -98,10 +92,10 @@ class Outages:
         if not alone:
             logger.warning("%s is left alone until it answers: %s", backend.name, failure.reason)
             self._told.add(backend)
-        pause_s, timeout_s = PROBE_FIRST_S, backend.http.timeout_s
+        pause_s, timeout_s = self._pauses.probe_first_s, backend.http.timeout_s
         self._timetable.after(pause_s, lambda: self._probe_due(backend, job, pause_s, timeout_s))
         if self.max_outage_s:
-            self._timetable.after(TOLD_AFTER_S, self._tell)
+            self._timetable.after(self._pauses.told_after_s, self._tell)
             waited_s = time.monotonic() - self._silent_since([backend])
             self._look_in(self.max_outage_s - waited_s)
 
@@ -160,7 +154,7 @@ class Outages:
             silent = {backend for backend in self._backends if not backend.up}
             untold = silent - self._told
             if outage is None and untold:  # those that will wait are still under way
-                self._timetable.after(TOLD_AFTER_S, self._tell)
+                self._timetable.after(self._pauses.told_after_s, self._tell)
             if outage is None or not untold:
                 return
             self._told |= silent
@@ -174,7 +168,8 @@ class Outages:
                 backend.take_place(job.model)
         if not has_room:
             self._timetable.after(
-                PROBE_FIRST_S, lambda: self._probe_due(backend, job, pause_s, timeout_s)
+                self._pauses.probe_first_s,
+                lambda: self._probe_due(backend, job, pause_s, timeout_s),
             )
             return
         try:
@@ -186,7 +181,8 @@ class Outages:
         """Asks for a little: a health page can be green while nothing answers."""
         kind = ""
         try:
-            backend.ask_little(job.purpose, job.model, num_ctx=self._num_ctx, timeout_s=timeout_s)
+            num_ctx = self._settings.num_ctx
+            backend.ask_little(job.purpose, job.model, num_ctx=num_ctx, timeout_s=timeout_s)
             back, warm = True, True
         except CallFailedError as error:
             # A request that is refused for what it asks shows the server at work.
@@ -210,8 +206,8 @@ class Outages:
         self._on_return()  # the probe's place is free, whatever came of it
         if back:
             return
-        pause_s = min(2 * pause_s, PROBE_LIMIT_S)
-        timeout_s = min(2 * timeout_s, max(timeout_s, self._load_timeout_s))
+        pause_s = min(2 * pause_s, self._pauses.probe_limit_s)
+        timeout_s = min(2 * timeout_s, max(timeout_s, self._settings.load_timeout_s))
         self._timetable.after(pause_s, lambda: self._probe_due(backend, job, pause_s, timeout_s))
 
     def hold_place(self, backend: Backend, model: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +10,10 @@ from query_mutator.base.errors import UserError
 from query_mutator.models.cache import ResponseCache
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import Connection, connect
-from query_mutator.models.encoders import PACKAGED_MODEL, Encoder, load_encoder
+from query_mutator.models.encoders import Encoder, load_encoder
+from query_mutator.models.flows import FlowRunner, Handlers
 from query_mutator.models.roles import Roles
-from query_mutator.servers.embedded import default_slots
+from query_mutator.models.settings import ModelSettings
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +27,10 @@ class Models:
     encoder: Encoder
     connection: Connection
 
+    def runner(self, handlers: Handlers, *, max_workers: int | None = 8) -> FlowRunner:
+        """What advances flows that ask these models, batched requests answered by `handlers`."""
+        return FlowRunner(self.client, handlers, max_workers=max_workers)
+
     def close(self) -> None:
         self.client.close()
         self.connection.close()
@@ -38,65 +42,17 @@ class Models:
         self.close()
 
 
-def open_models(
-    server: str | Sequence[str] = "auto",
-    *,
-    mutator_server: Sequence[str] = (),
-    target_server: Sequence[str] = (),
-    judge_server: Sequence[str] = (),
-    mutator_model: str | None = None,
-    target_model: str | None = None,
-    judge_model: str | None = None,
-    embedding_model: str = PACKAGED_MODEL,
-    slots: int | None = None,
-    timeout_s: float = 60.0,
-    load_timeout_s: float = 600.0,
-    retries: int = 2,
-    max_outage_s: float = 0.0,
-    num_ctx: int = 2048,
-    max_tokens_mutation: int = 64,
-    max_tokens_answer: int = 96,
-    temperature_mutation: float = 0.0,
-    temperature_answer: float = 0.0,
-    seed: int = 0,
-    cache_file: str | Path | None = None,
-    group_by_model: bool | None = None,
-) -> Models:
+def open_models(settings: ModelSettings | None = None) -> Models:
     """Connects, checks the models and loads the encoder.
 
-    A model's first call may have to load it and has `load_timeout_s`. `slots` are those of the
-    embedded server (default: by the machine). While no server answers, calls wait for up to
-    `max_outage_s` (0: they fail). Answers are kept in `cache_file`, if one is named; where that
-    cannot be, a warning says so.
+    Answers are kept in the cache file, if one is named; where that cannot be, a warning says so.
     """
-    cache = _open_cache(cache_file) if cache_file else None
-    connection = connect(
-        server,
-        mutator_server=mutator_server,
-        target_server=target_server,
-        judge_server=judge_server,
-        mutator_model=mutator_model,
-        target_model=target_model,
-        judge_model=judge_model,
-        timeout_s=timeout_s,
-        slots=slots or default_slots(),
-        num_ctx=num_ctx,
-        group_by_model=group_by_model,
-    )
-    client = ModelClient(
-        connection.backends,
-        retries=retries,
-        load_timeout_s=load_timeout_s,
-        num_ctx=num_ctx,
-        max_outage_s=max_outage_s,
-        cache=cache,
-    )
+    settings = settings or ModelSettings()
+    cache = _open_cache(settings.cache_file) if settings.cache_file else None
+    connection = connect(settings)
+    client = ModelClient(connection.backends, settings, cache=cache)
     try:
-        encoder = load_encoder(
-            embedding_model,
-            client=client,
-            num_ctx=num_ctx,
-        )
+        encoder = load_encoder(settings.embedding_model, client=client, num_ctx=settings.num_ctx)
     except BaseException:
         client.close()
         connection.close()
@@ -105,12 +61,12 @@ def open_models(
         mutator_model=connection.mutator_model,
         target_model=connection.target_model,
         judge_model=connection.judge_model,
-        max_tokens_mutation=max_tokens_mutation,
-        max_tokens_answer=max_tokens_answer,
-        temperature_mutation=temperature_mutation,
-        temperature_answer=temperature_answer,
-        num_ctx=num_ctx,
-        seed=seed,
+        max_tokens_mutation=settings.max_tokens_mutation,
+        max_tokens_answer=settings.max_tokens_answer,
+        temperature_mutation=settings.temperature_mutation,
+        temperature_answer=settings.temperature_answer,
+        num_ctx=settings.num_ctx,
+        seed=settings.seed,
     )
     return Models(client, roles, encoder, connection)
 

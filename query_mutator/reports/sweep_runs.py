@@ -73,7 +73,7 @@ class SweepState:
 
 
 @dataclass
-class Outcome:
+class SweepOutcome:
     """How the runs of a session ended."""
 
     interrupted: bool = False
@@ -82,13 +82,13 @@ class Outcome:
 
 def run_all(
     runs: Sequence[SweptRun], folder: Path, state: SweepState, *, jobs: int, share_cache: bool
-) -> Outcome:
+) -> SweepOutcome:
     """Makes every run that is not finished; one that fails is told, and the next begins.
 
     Ctrl-C is passed on, so that the runs under way save what they have.
     """
     left = [run for run in runs if run.name not in state.finished]
-    outcome = Outcome()
+    outcome = SweepOutcome()
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _Bar(runs, state.finished) as bar, ThreadPoolExecutor(jobs) as pool:
         children = _Children()

@@ -19,6 +19,7 @@ from query_mutator.base.terminal import printable
 from query_mutator.data import Question, load_questions, split_questions
 from query_mutator.models.cache import default_cache_file
 from query_mutator.models.session import Models
+from query_mutator.models.settings import ModelSettings
 from query_mutator.objectives import Objective, Weights, load_objective
 from query_mutator.operators import Operator, load_operators, select_operators
 from query_mutator.operators.edits import EDITS
@@ -179,31 +180,31 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def model_options(settings: Settings) -> dict[str, Any]:
-    """What `open_models` takes from the settings."""
-    return {
-        "server": settings.server,
-        "mutator_server": settings.mutator_server,
-        "target_server": settings.target_server,
-        "judge_server": settings.judge_server,
-        "mutator_model": settings.mutator_model,
-        "target_model": settings.target_model,
-        "judge_model": settings.judge_model,
-        "embedding_model": settings.embedding_model,
-        "slots": settings.max_workers,
-        "timeout_s": settings.timeout,
-        "load_timeout_s": settings.load_timeout,
-        "retries": settings.retries,
-        "max_outage_s": settings.max_outage,
-        "num_ctx": settings.num_ctx,
-        "max_tokens_mutation": settings.max_tokens_mutation,
-        "max_tokens_answer": settings.max_tokens_answer,
-        "temperature_mutation": settings.temperature_mutation,
-        "temperature_answer": settings.temperature_answer,
-        "seed": settings.seed,
-        "cache_file": (settings.cache or default_cache_file()) if settings.use_cache else None,
-        "group_by_model": settings.group_by_model or None,
-    }
+def model_settings(settings: Settings) -> ModelSettings:
+    """The models' share of the settings."""
+    return ModelSettings(
+        server=settings.server,
+        mutator_server=settings.mutator_server,
+        target_server=settings.target_server,
+        judge_server=settings.judge_server,
+        mutator_model=settings.mutator_model,
+        target_model=settings.target_model,
+        judge_model=settings.judge_model,
+        embedding_model=settings.embedding_model,
+        slots=settings.max_workers,
+        timeout_s=settings.timeout,
+        load_timeout_s=settings.load_timeout,
+        retries=settings.retries,
+        max_outage_s=settings.max_outage,
+        num_ctx=settings.num_ctx,
+        max_tokens_mutation=settings.max_tokens_mutation,
+        max_tokens_answer=settings.max_tokens_answer,
+        temperature_mutation=settings.temperature_mutation,
+        temperature_answer=settings.temperature_answer,
+        seed=settings.seed,
+        cache_file=(settings.cache or default_cache_file()) if settings.use_cache else None,
+        group_by_model=settings.group_by_model or None,
+    )
 
 
 def say_servers(models: Models, settings: Settings) -> None:

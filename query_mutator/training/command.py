@@ -28,7 +28,7 @@ from query_mutator.runs.task import (
     Task,
     absolute_paths,
     load_task,
-    model_options,
+    model_settings,
     say_servers,
     versions,
 )
@@ -85,7 +85,7 @@ def run_training(settings: Settings, on_finished: Callable[[Finished], None]) ->
         print(printable(line), file=sys.stderr)
 
     try:
-        with open_models(**model_options(settings)) as models:
+        with open_models(model_settings(settings)) as models:
             say_servers(models, settings)
             return _train(_resolved(settings, models), task, models, run, on_finished)
     finally:

@@ -16,7 +16,6 @@ from query_mutator.base.errors import ServerUnavailableError
 from query_mutator.data import sample_questions
 from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
 from query_mutator.environment.scoring import flow_handlers, gain_flow
-from query_mutator.models.flows import FlowRunner
 from query_mutator.models.session import Models
 from query_mutator.runs.checkpoints import Checkpoint, misfit_told
 from query_mutator.runs.curves import CurveWriter
@@ -334,7 +333,7 @@ class Trainer:
         """How much better the policy, as it stands, has a fixed sample of questions answered."""
         env, models = self.envs.envs[0], self.models
         handlers = flow_handlers(env.objective, models.encoder)
-        runner = FlowRunner(models.client, handlers, max_workers=self.settings.max_workers)
+        runner = models.runner(handlers, max_workers=self.settings.max_workers)
         gains = runner.run(
             [
                 gain_flow(

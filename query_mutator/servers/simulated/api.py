@@ -13,7 +13,7 @@ from query_mutator.servers.simulated.answers import embed, tokenise
 from query_mutator.servers.simulated.calls import (
     DEFAULT_NUM_CTX,
     ApiError,
-    Call,
+    GenerationRequest,
     expect,
     parse_keep_alive,
 )
@@ -30,7 +30,7 @@ from query_mutator.servers.simulated.faults import (
     send_spoilt,
 )
 from query_mutator.servers.simulated.generation import Flight, Generator
-from query_mutator.servers.simulated.http import Connection, Request, Response
+from query_mutator.servers.simulated.http import ClientConnection, Request, Response
 from query_mutator.servers.simulated.models import (
     EMBEDDING_LENGTH,
     describe,
@@ -125,7 +125,7 @@ class Api:
             "/api/version": Route("GET", self._show_version),
         }
 
-    async def handle(self, request: Request, connection: Connection) -> None:
+    async def handle(self, request: Request, connection: ClientConnection) -> None:
         """Answer one request on its connection."""
         exchange = self._begin(request)
 
@@ -263,7 +263,7 @@ class Api:
         if not all(isinstance(text, str) for text in texts):
             raise ApiError(400, "invalid input type")
         dimensions = expect(body, "dimensions", int, 0) or EMBEDDING_LENGTH
-        call = Call(
+        call = GenerationRequest(
             model=expect(body, "model", str, ""),
             messages=[],
             stream=False,

@@ -51,7 +51,7 @@ class ApiError(Exception):
 
 
 @dataclass(slots=True)
-class Call:
+class GenerationRequest:
     """A generation that a client asks for, in either dialect's terms."""
 
     model: str

@@ -10,7 +10,7 @@ from typing import Any
 from query_mutator.servers.simulated.answers import stable_hash
 from query_mutator.servers.simulated.calls import (
     ApiError,
-    Call,
+    GenerationRequest,
     check_options,
     expect,
     json_key,
@@ -56,7 +56,7 @@ class OllamaDialect:
     def __init__(self, chat: bool) -> None:
         self._chat = chat
 
-    def read(self, body: dict[str, Any]) -> Call:
+    def read(self, body: dict[str, Any]) -> GenerationRequest:
         """Return the call in a request's body."""
         model = expect(body, "model", str, "")
         if self._chat and not model:
@@ -69,7 +69,7 @@ class OllamaDialect:
                 messages.insert(0, ("system", system))
         stream = expect(body, "stream", bool, True)
         options = check_options(expect(body, "options", dict, {}))
-        return Call(
+        return GenerationRequest(
             model=model,
             messages=messages,
             stream=stream,
@@ -78,21 +78,21 @@ class OllamaDialect:
             json_key=json_key(body.get("format")),
         )
 
-    def piece(self, call: Call, text: str) -> bytes:
+    def piece(self, call: GenerationRequest, text: str) -> bytes:
         """Return a stream's line for some of the text."""
         return json_bytes({**self._told(call, text), "done": False}) + b"\n"
 
-    def last(self, call: Call, generation: Generation) -> bytes:
+    def last(self, call: GenerationRequest, generation: Generation) -> bytes:
         """Return a stream's last line; nothing for a generation that broke off."""
         if generation.done_reason is None:
             return b""
         return json_bytes(self._told(call, "") | self._ending(generation)) + b"\n"
 
-    def whole(self, call: Call, generation: Generation) -> dict[str, Any]:
+    def whole(self, call: GenerationRequest, generation: Generation) -> dict[str, Any]:
         """Return the answer to a call that does not stream."""
         return self._told(call, generation.text) | self._ending(generation)
 
-    def loaded(self, call: Call, reason: str) -> dict[str, Any]:
+    def loaded(self, call: GenerationRequest, reason: str) -> dict[str, Any]:
         """Return the answer to a call without a prompt, which loads or unloads its model."""
         return {**self._told(call, ""), "done": True, "done_reason": reason}
 
@@ -104,7 +104,7 @@ class OllamaDialect:
         """Return a stream's line for an error."""
         return json_bytes({"error": text}) + b"\n"
 
-    def _told(self, call: Call, text: str) -> dict[str, Any]:
+    def _told(self, call: GenerationRequest, text: str) -> dict[str, Any]:
         told = {"model": call.model, "created_at": timestamp()}
         if self._chat:
             return told | {"message": {"role": "assistant", "content": text}}
@@ -124,7 +124,7 @@ class OpenAIDialect:
     def __init__(self, chat: bool) -> None:
         self._chat = chat
 
-    def read(self, body: dict[str, Any]) -> Call:
+    def read(self, body: dict[str, Any]) -> GenerationRequest:
         """Return the call in a request's body."""
         model = expect(body, "model", str, "")
         if not model:
@@ -144,7 +144,7 @@ class OpenAIDialect:
             "stop": [stop] if isinstance(stop, str) else stop,
         }
         response_format = expect(body, "response_format", dict, {})
-        return Call(
+        return GenerationRequest(
             model=model,
             messages=messages,
             stream=expect(body, "stream", bool, False),
@@ -155,11 +155,11 @@ class OpenAIDialect:
             include_usage=bool(expect(body, "stream_options", dict, {}).get("include_usage")),
         )
 
-    def piece(self, call: Call, text: str) -> bytes:
+    def piece(self, call: GenerationRequest, text: str) -> bytes:
         """Return a stream's event for some of the text."""
         return self._event(call, [self._choice(text, None, streamed=True)])
 
-    def last(self, call: Call, generation: Generation) -> bytes:
+    def last(self, call: GenerationRequest, generation: Generation) -> bytes:
         """Return a stream's last events; for a generation that broke off only the end mark."""
         if generation.done_reason is None:
             return b"data: [DONE]\n\n"
@@ -168,13 +168,13 @@ class OpenAIDialect:
             last += self._event(call, [], usage=usage(generation))
         return last + b"data: [DONE]\n\n"
 
-    def whole(self, call: Call, generation: Generation) -> dict[str, Any]:
+    def whole(self, call: GenerationRequest, generation: Generation) -> dict[str, Any]:
         """Return the answer to a call that does not stream."""
         choice = self._choice(generation.text, generation.done_reason, streamed=False)
         kind = "chat.completion" if self._chat else "text_completion"
         return self._told(call, kind, [choice]) | {"usage": usage(generation)}
 
-    def loaded(self, call: Call, reason: str) -> dict[str, Any]:
+    def loaded(self, call: GenerationRequest, reason: str) -> dict[str, Any]:
         """Return the answer to a call without a prompt."""
         return self.whole(call, Generation([], "stop", 0, 0, 0, 0, 0))
 
@@ -193,11 +193,15 @@ class OpenAIDialect:
             told = {"delta" if streamed else "message": {"role": "assistant", "content": text}}
         return {"index": 0, **told, "finish_reason": reason}
 
-    def _event(self, call: Call, choices: list[dict[str, Any]], **more: object) -> bytes:
+    def _event(
+        self, call: GenerationRequest, choices: list[dict[str, Any]], **more: object
+    ) -> bytes:
         kind = "chat.completion.chunk" if self._chat else "text_completion"
         return b"data: %b\n\n" % json_bytes(self._told(call, kind, choices) | more)
 
-    def _told(self, call: Call, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    def _told(
+        self, call: GenerationRequest, kind: str, choices: list[dict[str, Any]]
+    ) -> dict[str, Any]:
         prefix = "chatcmpl" if self._chat else "cmpl"
         return {
             "id": f"{prefix}-{stable_hash(call.content) % 1000}",

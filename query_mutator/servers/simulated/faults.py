@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from query_mutator.servers.simulated.answers import stable_hash, stable_uniform
-from query_mutator.servers.simulated.http import Connection, Request, Response, head
+from query_mutator.servers.simulated.http import ClientConnection, Request, Response, head
 
 BUSY_TEXT = "server busy, please try again.  maximum pending requests exceeded"
 RUNNER_STOPPED_TEXT = (
@@ -195,7 +195,7 @@ class _Rule:
 async def send_spoilt(
     fault: Fault,
     request: Request,
-    connection: Connection,
+    connection: ClientConnection,
     answer: Callable[[], Awaitable[Response]],
 ) -> None:
     """Carry out a fault on the wire; most spoil the real answer, which they ask for."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
 
 from query_mutator.servers.simulated.answers import Answer, tokenise
-from query_mutator.servers.simulated.calls import ApiError, Call
+from query_mutator.servers.simulated.calls import ApiError, GenerationRequest
 from query_mutator.servers.simulated.dialects import Dialect, Generation, json_bytes
 from query_mutator.servers.simulated.faults import BUSY_TEXT, HOSTILE_TEXT, Fault
 from query_mutator.servers.simulated.http import Response
@@ -43,7 +43,7 @@ class Flight:
 class _Job:
     """A generation under way: who asked, since when, for how long, and how it ends."""
 
-    call: Call
+    call: GenerationRequest
     dialect: Dialect
     flight: Flight
     generation: Generation
@@ -79,7 +79,7 @@ class Generator:
                 return known
         raise ApiError(404, f"model '{name}' not found")
 
-    async def acquire(self, call: Call) -> Lease:
+    async def acquire(self, call: GenerationRequest) -> Lease:
         """Return a slot of the call's model, or raise Ollama's 404 or 503."""
         name = self.find_model(call.model)
         try:
@@ -88,7 +88,7 @@ class Generator:
             raise ApiError(503, BUSY_TEXT) from None
 
     async def serve(
-        self, call: Call, dialect: Dialect, flight: Flight, fault: Fault | None
+        self, call: GenerationRequest, dialect: Dialect, flight: Flight, fault: Fault | None
     ) -> Response:
         """Return the answer to a call; a fault, where there is one, breaks it off or spoils it."""
         if not call.messages and call.keep_alive_s == 0:
@@ -136,7 +136,7 @@ class Generator:
             self._recorder.generation_answered(job.latency_s)
         job.flight.land()
 
-    def _make(self, call: Call, lease: Lease) -> tuple[Generation, float]:
+    def _make(self, call: GenerationRequest, lease: Lease) -> tuple[Generation, float]:
         """Return what the model says to a call, and the seconds that it takes to."""
         if self._answer_takes_seed:
             text = self._answer(call.model, call.system, call.prompt, seed=call.seed)

@@ -59,14 +59,14 @@ class ProtocolError(Exception):
         self.status = status
 
 
-Handler = Callable[[Request, "Connection"], Awaitable[None]]
+Handler = Callable[[Request, "ClientConnection"], Awaitable[None]]
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """One client's connection: hands its requests to the handler one after the other."""
 
     def __init__(
-        self, handler: Handler, connections: set[Connection], cancel_on_loss: bool
+        self, handler: Handler, connections: set[ClientConnection], cancel_on_loss: bool
     ) -> None:
         self._handler = handler
         self._connections = connections

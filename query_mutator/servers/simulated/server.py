@@ -15,7 +15,7 @@ from query_mutator.servers.simulated.answers import Answer, default_answer
 from query_mutator.servers.simulated.api import Api
 from query_mutator.servers.simulated.faults import Fault, FaultRules
 from query_mutator.servers.simulated.generation import Generator
-from query_mutator.servers.simulated.http import Connection
+from query_mutator.servers.simulated.http import ClientConnection
 from query_mutator.servers.simulated.latency import Latency
 from query_mutator.servers.simulated.scheduler import Scheduler
 from query_mutator.servers.simulated.stats import Recorder, Stats
@@ -82,7 +82,7 @@ class SimulatedServer:
             raise ValueError(f"dialects must be among {DIALECTS}, not {tuple(self.dialects)}")
         self._recorder = Recorder(self.log_size)
         self._fault_rules = FaultRules(self.faults)
-        self._connections: set[Connection] = set()
+        self._connections: set[ClientConnection] = set()
         self._listener: asyncio.Server | None = None
         self._place: socket.socket | None = None
         """Holds the port while nobody listens."""
@@ -204,9 +204,9 @@ class SimulatedServer:
             self._place = None
 
     async def _listen(self) -> None:
-        def connect() -> Connection:
+        def connect() -> ClientConnection:
             self._recorder.connection_opened()
-            return Connection(self._api.handle, self._connections, self.disconnect_frees_slot)
+            return ClientConnection(self._api.handle, self._connections, self.disconnect_frees_slot)
 
         loop = asyncio.get_running_loop()
         if self._place is None:
