@@ -9,12 +9,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from batching.core import BatchSpec, Sample
 from batching.generation.batches import CollatedBatch, collate
 from batching.planning import BatchPlan
+from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import PARTIAL, remove_partial, write_atomically
 from query_mutator.base.locks import take
@@ -94,7 +94,7 @@ class Manifest:
                 yield epoch, index
 
 
-class BatchWriter:
+class BatchWriter(Closing):
     """Writes the batches of a plan; one that was killed is gone on with by `resume`.
 
     A batch's file is written whole or not at all, and stays. The manifest has the digests only
@@ -226,17 +226,6 @@ class BatchWriter:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-    def __enter__(self) -> BatchWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _is_planned(batch: CollatedBatch, planned: BatchSpec) -> bool:

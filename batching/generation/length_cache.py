@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import index
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from batching.core.arrays import IntArray
+from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import PARTIAL, sync
 from query_mutator.base.locks import take
@@ -46,7 +47,7 @@ class LengthEntry:
     tokenizer_hash: str
 
 
-class LengthCache:
+class LengthCache(Closing):
     """Lengths by sample id, in a file that a kill does not harm.
 
     An entry is in the file as soon as `add` or `add_many` has returned. A last line that was torn
@@ -193,17 +194,6 @@ class LengthCache:
             finally:
                 os.close(self._handle)
                 self._handle = None
-
-    def __enter__(self) -> LengthCache:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _write_first(path: Path, content: bytes) -> None:

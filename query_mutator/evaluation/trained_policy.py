@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ppo import ActorCritic
+from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
 from query_mutator.environment.episodes import STOP_ACTION, EpisodeView
 from query_mutator.environment.greedy import greedy_flow
@@ -93,7 +94,7 @@ class TrainedPolicy:
         return {names[action]: probability for action, probability in ordered}
 
 
-class LoadedPolicy:
+class LoadedPolicy(Closing):
     """A run's policy with its models: `rewrite` answers at once. A context manager closes it."""
 
     def __init__(self, trained: TrainedPolicy, models: Models, max_workers: int | None) -> None:
@@ -132,12 +133,6 @@ class LoadedPolicy:
 
     def close(self) -> None:
         self.models.close()
-
-    def __enter__(self) -> LoadedPolicy:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
 from query_mutator.models.cache import ResponseCache
 from query_mutator.models.client import ModelClient
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Models:
+class Models(Closing):
     """Everything that is said to models goes through here; a context manager that closes it."""
 
     client: ModelClient
@@ -34,12 +35,6 @@ class Models:
     def close(self) -> None:
         self.client.close()
         self.connection.close()
-
-    def __enter__(self) -> Models:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open_models(settings: ModelSettings | None = None) -> Models:

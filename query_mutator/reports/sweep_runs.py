@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from query_mutator.base.children import module_command, module_environment
+from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import printable
 from query_mutator.reports.grid import SweptRun, command_of
@@ -228,7 +229,7 @@ class _Child:
             self.cache.with_name(self.cache.name + suffix).unlink(missing_ok=True)
 
 
-class _Bar:
+class _Bar(Closing):
     """Environment steps of all runs together."""
 
     def __init__(self, runs: Sequence[SweptRun], finished: set[str]) -> None:
@@ -249,10 +250,7 @@ class _Bar:
             disable=None,
         )
 
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._bar.close()
 
     def begin(self, run: SweptRun) -> None:

@@ -8,7 +8,6 @@ import socket
 import threading
 from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from query_mutator.servers.simulated.answers import Answer, default_answer
@@ -178,12 +177,7 @@ class SimulatedServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _on_loop(self, work: Coroutine[Any, Any, _T]) -> _T:
