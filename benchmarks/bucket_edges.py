@@ -10,7 +10,7 @@ import numpy as np
 
 from batching.analyze import BucketEfficiency, Goal, suggest_edges
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 
 MEDIAN, SPREAD = 219, 0.925
 """Of the lognormal lengths: their mean is about 336."""
@@ -40,10 +40,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

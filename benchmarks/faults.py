@@ -24,7 +24,7 @@ from benchmarks.learning.learners import TaskEnv, greedy_value, learning, steps_
 from benchmarks.learning.tasks import Task
 from ppo.steps import ActionMask, EnvStep, Observation
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 from query_mutator.evaluation.statistics import paired_differences
 from query_mutator.models.calls import Call, Outcome
 from query_mutator.models.client import ModelClient
@@ -226,10 +226,7 @@ def as_text(without: Sequence[Learned], with_faults: Sequence[Learned]) -> str:
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

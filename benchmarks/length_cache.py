@@ -12,7 +12,7 @@ import numpy as np
 
 from batching.generation.length_cache import LengthCache
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -55,10 +55,7 @@ def _seconds(began: tuple[float, float], ended: tuple[float, float]) -> str:
     return f"{taken:.2f} s ({core:.2f} s of a core)"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

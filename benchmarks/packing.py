@@ -37,7 +37,7 @@ from batching.planning import (
 from batching.planning.bins import lower_bound, pack_lengths
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, counted, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, counted, leave
 from query_mutator.base.untrusted import parse_json, read_text
 
 CAPACITY = 2048
@@ -260,10 +260,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

@@ -13,7 +13,7 @@ import numpy as np
 
 from batching.streaming import Eviction, ReplayBuffer, StreamSample
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 
 BARS_MS = {"sample": 0.3, "update": 0.5}
 WARM_UP = 50
@@ -95,10 +95,7 @@ def _save_and_load(buffer: ReplayBuffer) -> None:
     print(f"{size_mb:.0f} MB: saved in {saved - began:.2f} s, loaded in {loaded - saved:.2f} s")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

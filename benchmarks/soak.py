@@ -16,7 +16,7 @@ from pathlib import Path
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import whole_number
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 from query_mutator.servers.simulated import SimulatedChild, start_simulated
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -186,10 +186,7 @@ def judged(samples: Sequence[Sample]) -> list[str]:
     return problems
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

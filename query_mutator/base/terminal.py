@@ -10,7 +10,7 @@ import re
 import sys
 import traceback
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from query_mutator.base.errors import ServerUnavailableError, UserError
@@ -73,6 +73,15 @@ def _exit_code(command: Callable[[], int]) -> int:
     except Exception:  # a bug; its traceback may quote anything, so it is printed in here
         traceback.print_exc()
         return 1
+
+
+def as_main(run: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
+    """A command that returns its exit code, from one that raises its errors."""
+
+    def main(argv: Sequence[str] | None = None) -> int:
+        return exit_code(lambda: run(argv))
+
+    return main
 
 
 def leave(code: int) -> NoReturn:
