@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 from batching.core import BatchSpec, Sample
 from batching.generation.batches import CollatedBatch, collate
@@ -18,6 +17,7 @@ from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import PARTIAL, remove_partial, write_atomically
 from query_mutator.base.locks import take
+from query_mutator.base.stored import stored_as
 from query_mutator.base.terminal import counted
 from query_mutator.base.untrusted import DEEPEST, open_file, parse_json, read_text
 
@@ -47,6 +47,14 @@ class Manifest:
     """The digest of each batch's file, by epoch; None until all are written."""
     version: int = VERSION
 
+    def __post_init__(self) -> None:
+        if self.version != VERSION:
+            raise ValueError(f"its version is {self.version!r}, and {VERSION} is known")
+        if min(self.num_batches, default=0) < 0:
+            raise ValueError("num_batches holds a number below 0")
+        if self.sha256 is not None and self.num_batches != tuple(map(len, self.sha256)):
+            raise ValueError("it has not one digest for each batch")
+
     def write(self, directory: Path) -> None:
         """Writes it whole or not at all."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -61,31 +69,12 @@ class Manifest:
             raise UserError(f"{directory} holds no batches (no {MANIFEST}); generate them there")
         text = read_text(path, "the batches", most_bytes=MOST_BATCHES * MANIFEST_LINE_BYTES)
         try:
-            return cls._checked(parse_json(text, deepest=DEEPEST, most_values=2 * MOST_BATCHES))
-        except (ValueError, TypeError) as error:
+            values = parse_json(text, deepest=DEEPEST, most_values=2 * MOST_BATCHES)
+            return stored_as(cls, values)
+        except ValueError as error:
             raise UserError(
                 f"{path} is damaged: {error}; generate the batches again in another place"
             ) from error
-
-    @classmethod
-    def _checked(cls, stored: Any) -> Manifest:
-        if not isinstance(stored, dict) or set(stored) != {field.name for field in fields(cls)}:
-            raise ValueError("it is not the manifest of batches")
-        if stored["version"] != VERSION:
-            raise ValueError(f"its version is {stored['version']!r}, and {VERSION} is known")
-        digests = stored["sha256"]
-        stored["num_batches"] = tuple(stored["num_batches"])
-        stored["sha256"] = None if digests is None else tuple(map(tuple, digests))
-        manifest = cls(**stored)
-        if not all(type(count) is int and count >= 0 for count in manifest.num_batches):
-            raise ValueError("num_batches are no numbers")
-        if not all(
-            isinstance(text, str) for text in (manifest.plan_fingerprint, manifest.tokenizer_hash)
-        ):
-            raise ValueError("plan_fingerprint or tokenizer_hash is no text")
-        if manifest.sha256 is not None and manifest.num_batches != tuple(map(len, manifest.sha256)):
-            raise ValueError("it has not one digest for each batch")
-        return manifest
 
     def all_batches(self) -> Iterator[tuple[int, int]]:
         """The epoch and the index of every batch."""

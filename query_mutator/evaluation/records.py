@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from query_mutator.base.stored import stored_as
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_lines
 from query_mutator.evaluation.measuring import Measured
 
@@ -31,8 +32,8 @@ class Records:
             return
         for line in lines[1:]:
             try:
-                measured = Measured.from_json(line)
-            except (KeyError, TypeError, AttributeError):
+                measured = stored_as(Measured, line)
+            except ValueError:
                 continue
             if not measured.failure:
                 self.measured[measured.sha256] = measured

@@ -16,6 +16,7 @@ import torch
 from ppo import ActorCritic
 from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
+from query_mutator.base.stored import stored_as
 from query_mutator.environment.episodes import STOP_ACTION, EpisodeView
 from query_mutator.environment.greedy import greedy_flow
 from query_mutator.models.flows import Encode, encode_handler
@@ -183,9 +184,7 @@ def load_trained(run: RunDirectory, settings: Settings, operators: list[Operator
     checkpoint = run.checkpoints.newest(tensor_bytes=tensor_bytes(policy) + seen_bytes)
     with misfit_told(run.path):
         set_policy(policy, checkpoint.tensors)
-        env_steps = checkpoint.state["counts"]["env_steps"]
-        if not isinstance(env_steps, int):
-            raise TypeError("env_steps is not a count")
+        env_steps = stored_as(int, checkpoint.state["counts"]["env_steps"], "env_steps")
     return TrainedPolicy(policy, operators, view, env_steps)
 
 
