@@ -200,22 +200,9 @@ def evaluate(
     trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
 ) -> Evaluated:
     """Asks, compares, writes and prints."""
-    asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
-    try:
-        records = Records(plan.directory, _fingerprint(asking, settings, task, models))
-    except OSError as error:
-        raise UserError(f"cannot write to {plan.directory}: {error.strerror}") from error
-    try:
-        _measure(plan, asking, models, records, settings.max_workers)
-    except (KeyboardInterrupt, ServerUnavailableError):
-        done = sum(not measured.failure for measured in records.measured.values())
-        print(
-            f"\n{counted(done, 'question')} done and kept; go on with: {printable(plan.again)}",
-            file=sys.stderr,
-        )
-        raise
-    heldout, failures = _without_failures(_measured(plan.heldout, records))
-    training, failures_in_training = _without_failures(_measured(plan.training, records))
+    records = _measure(trained, task, models, plan, settings)
+    heldout, failures = _asked_in_every_way(plan.heldout, records)
+    training, failures_in_training = _asked_in_every_way(plan.training, records)
     if not heldout or not training:
         reason = (failures or failures_in_training)[0]
         raise ServerUnavailableError(f"no question could be asked in every way ({reason})")
@@ -225,18 +212,10 @@ def evaluate(
     text = as_text(comparison, verdict, judge)
     if failures:
         text = f"{counted(len(failures), 'question')} left out: a call failed.\n\n{text}"
-    about = {
-        "env_steps": trained.env_steps,
-        "objective": settings.objective,
-        "dataset": plan.dataset or "shipped",
-        "target_model": models.roles.target_model,
-        "mutator_model": models.roles.mutator_model,
-        "judge_model": models.roles.judge_model if may_ask_judge(settings) else None,
-        "judge": asdict(judge) | {"agreement": judge.agreement} if judge else None,
-        "margin": plan.margin,
-        "left_out": len(failures),
-    }
     (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
+    about = _about(trained, models, plan, settings)
+    about["judge"] = asdict(judge) | {"agreement": judge.agreement} if judge else None
+    about |= {"margin": plan.margin, "left_out": len(failures)}
     figures = json.dumps(as_json(comparison, verdict, about), indent=2, ensure_ascii=False)
     (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
     print(f"\n{text}\n")
@@ -244,7 +223,40 @@ def evaluate(
     return Evaluated(heldout, comparison.best_single)
 
 
+def _about(
+    trained: TrainedPolicy, models: Models, plan: Plan, settings: Settings
+) -> dict[str, Any]:
+    """What was evaluated, and by which models."""
+    return {
+        "env_steps": trained.env_steps,
+        "objective": settings.objective,
+        "dataset": plan.dataset or "shipped",
+        "target_model": models.roles.target_model,
+        "mutator_model": models.roles.mutator_model,
+        "judge_model": models.roles.judge_model if may_ask_judge(settings) else None,
+    }
+
+
 def _measure(
+    trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
+) -> Records:
+    """The questions of the plan, asked; what an interruption leaves is kept."""
+    asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
+    try:
+        records = Records(plan.directory, _fingerprint(asking, settings, task, models))
+    except OSError as error:
+        raise UserError(f"cannot write to {plan.directory}: {error.strerror}") from error
+    try:
+        _ask(plan, asking, models, records, settings.max_workers)
+    except (KeyboardInterrupt, ServerUnavailableError):
+        done = sum(not measured.failure for measured in records.measured.values())
+        kept = f"{counted(done, 'question')} done and kept"
+        print(f"\n{kept}; go on with: {printable(plan.again)}", file=sys.stderr)
+        raise
+    return records
+
+
+def _ask(
     plan: Plan, asking: Asking, models: Models, records: Records, max_workers: int | None
 ) -> None:
     """Asks what has not been asked yet, each question in every way."""
@@ -280,15 +292,13 @@ def _show_pause(bar: tqdm[Any], outage: Outage | None) -> None:
         bar.set_description_str(printable(str(outage)))
 
 
-def _measured(questions: Sequence[Question], records: Records) -> list[Measured]:
-    found = [records.measured.get(fingerprint(question)) for question in questions]
-    return [measured for measured in found if measured is not None]
-
-
-def _without_failures(measured: Sequence[Measured]) -> tuple[list[Measured], list[str]]:
+def _asked_in_every_way(
+    questions: Sequence[Question], records: Records
+) -> tuple[list[Measured], list[str]]:
     """Those without a failure, and the reasons of the others."""
-    good = [one for one in measured if not one.failure]
-    return good, [one.failure for one in measured if one.failure]
+    found = [records.measured.get(fingerprint(question)) for question in questions]
+    good = [one for one in found if one is not None and not one.failure]
+    return good, [one.failure for one in found if one is not None and one.failure]
 
 
 def _name(dataset: str | None, of_run: Settings, settings: Settings) -> str:
