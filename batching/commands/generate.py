@@ -15,7 +15,6 @@ from batching.commands.parts import (
     add_plan,
     add_tokenizer,
     bar,
-    count,
 )
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import counted, say_error, show_warnings
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     problems = _other_source(plan, args.dataset, tokenizer)
     if problems:
         return _mismatch(args.plan, problems)
-    all_of_them = count(plan.num_batches, "batch")
+    all_of_them = counted(plan.num_batches, "batch")
     names_its_source = bool(plan.meta.dataset_hash and plan.meta.tokenizer_hash)
     if names_its_source and _is_complete(args.output, plan):
         print(f"{args.output}: all {all_of_them} are there already")

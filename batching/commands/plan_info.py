@@ -13,7 +13,6 @@ from batching.commands.parts import (
     add_command,
     add_json,
     add_plan,
-    count,
     pairs,
     print_json,
 )
@@ -53,7 +52,7 @@ def run_info(args: argparse.Namespace) -> int:
         for (rows, width), many in shapes.most_common(SHAPES_SHOWN)
     )
     print(f"{args.plan}: {in_words(plan)}\n{pairs(_settings(plan))}\n\n{_epochs(plan)}")
-    print(f"\n  {count(shapes.num_shapes, 'shape')} of batches; most frequent: {common}")
+    print(f"\n  {counted(shapes.num_shapes, 'shape')} of batches; most frequent: {common}")
     tell_losses(plan)
     return 0
 
@@ -91,7 +90,7 @@ def in_words(plan: BatchPlan) -> str:
     shard = plan.meta.shard
     rank = f"rank {shard.rank} of {shard.world_size}, " if shard else ""
     return (
-        f"{rank}{count(plan.num_epochs, 'epoch')}, {count(plan.num_batches, 'batch')}, "
+        f"{rank}{counted(plan.num_epochs, 'epoch')}, {counted(plan.num_batches, 'batch')}, "
         f"{percent(metrics.efficiency)} of their places hold a token"
     )
 

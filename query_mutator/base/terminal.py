@@ -158,10 +158,11 @@ def plain_output() -> Iterator[None]:
 def counted(number: int, noun: str) -> str:
     """The number with its noun.
 
-    >>> counted(1, "question"), counted(1200, "question")
-    ('1 question', '1,200 questions')
+    >>> counted(1, "question"), counted(1200, "question"), counted(2, "batch")
+    ('1 question', '1,200 questions', '2 batches')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    ending = "" if number == 1 else "es" if noun.endswith("batch") else "s"
+    return f"{number:,} {noun}{ending}"
 
 
 class TerminalHandler(logging.Handler):
