@@ -34,7 +34,7 @@ def filled(
         observation = np.full(2, step, np.float32)
         storage.record_action(step, 0, observation, mask, step % 3, -1.0, value)
         result = EnvStep(
-            observation, mask, reward, step in terminated, step in truncated, step in failed
+            observation, mask, reward, step in terminated, step in truncated, None, step in failed
         )
         storage.record_result(step, 0, result)
     return storage

@@ -14,8 +14,10 @@ from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, collect_rollout
 from ppo.steps import EnvStep
 from query_mutator.base.errors import ServerUnavailableError
 from query_mutator.data import sample_questions
-from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.environment.scoring import flow_handlers, gain_flow
+from query_mutator.environment.transition import Transition
 from query_mutator.models.session import Models
 from query_mutator.runs.checkpoints import Checkpoint, misfit_told
 from query_mutator.runs.curves import CurveWriter
@@ -212,7 +214,7 @@ class Trainer:
         if returns := log.returns():
             counts.note_return(float(np.mean(returns)), self.updates)
         counts.transitions_bytes = self.run.append_transitions(
-            log.transitions(), at=counts.transitions_bytes
+            [step.to_json() for step in log.transitions()], at=counts.transitions_bytes
         )
         if counts.update % settings.log_interval == 0 or counts.env_steps >= settings.num_env_steps:
             metrics = log.metrics()
@@ -295,8 +297,8 @@ class Trainer:
         )
         log = RolloutLog(self.counts.update + 1, self.counts.env_steps // settings.num_processes)
 
-        def on_step(step: int, env: int, result: EnvStep) -> None:
-            log.add(step, env, result)
+        def on_step(step: int, env: int, result: EnvStep[Transition]) -> None:
+            log.add(step, env, result.info)
             if result.failed and (reason := client.why_gone()):
                 raise ServerUnavailableError(reason)
             progress.step(result.episode_return, client.counts(), client.servers())
