@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from query_mutator.reports.html.svg import draw
 from query_mutator.reports.html.words import marked
 from query_mutator.reports.runs import Run, load_run
 from query_mutator.runs.tags import HELDOUT
-from query_mutator.training.time_spent import time_metrics
+from query_mutator.training.time_spent import Moment, Phases, time_metrics
 from tests.browser import Parsed
 from tests.report_runs import STEPS_IN_UPDATE, transition, write_run
 
@@ -126,12 +127,10 @@ def test_the_best_and_worst_rewrites_are_shown_with_the_changed_words_marked(
 
 
 def test_the_seconds_of_slots_are_parted_without_rest() -> None:
-    before = CallCounts(seconds={"answer": 5.0})
-    collected = CallCounts(seconds={"answer": 25.0, "mutation": 8.0})
-    learned = CallCounts(seconds={"answer": 26.0, "mutation": 8.0})
-    found = time_metrics(
-        before, collected, learned, slots=4, collect_s=10.0, embed_s=2.5, learn_s=2.0
-    )
+    began = Moment(0.0, CallCounts(seconds={"answer": 5.0}))
+    collected = Moment(10.0, CallCounts(seconds={"answer": 25.0, "mutation": 8.0}))
+    learned = Moment(12.0, CallCounts(seconds={"answer": 26.0, "mutation": 8.0}), embedded_s=2.5)
+    found = time_metrics(Phases(began, collected, learned), slots=4)
     assert found == {
         "Time/target": 21.0,
         "Time/mutation": 8.0,
@@ -140,9 +139,8 @@ def test_the_seconds_of_slots_are_parted_without_rest() -> None:
         "Time/idle": 9.0,
     }
     assert sum(found.values()) == 4 * 12.0
-    full = time_metrics(
-        before, collected, learned, slots=1, collect_s=10.0, embed_s=2.5, learn_s=0.5
-    )
+    quick = Phases(began, collected, replace(learned, at_s=10.5))
+    full = time_metrics(quick, slots=1)
     assert full["Time/idle"] == full["Time/embedding"] == full["Time/learning"] == 0
 
 
