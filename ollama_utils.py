@@ -21,7 +21,7 @@ from query_mutator.environment.asking import (
     mutation_flow,
 )
 from query_mutator.models.encoders import Vectors, load_encoder
-from query_mutator.models.flows import Encode, Flow, encode_handler
+from query_mutator.models.flows import Encode, Flow, Result, encode_handler
 from query_mutator.models.session import Models, open_models
 from query_mutator.operators import Operator, load_operators, select_operators
 
@@ -88,7 +88,7 @@ def query_target_model(prompt: str, *, models: Models | None = None) -> TargetAn
     return batch_query_target_model([prompt], models=models, max_workers=1)[0]
 
 
-def _run(flows: Sequence[Flow], models: Models, max_workers: int | None) -> list[Any]:
+def _run(flows: Sequence[Flow[Result]], models: Models, max_workers: int | None) -> list[Result]:
     handlers = {Encode: encode_handler(models.encoder.encode)}
     return models.runner(handlers, max_workers=max_workers).run(flows)
 

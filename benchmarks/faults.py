@@ -91,13 +91,13 @@ class CalledTask:
     def expect(self, index: int, action: int) -> None:
         """Nothing can be done ahead."""
 
-    def wait(self) -> list[tuple[int, EnvStep]]:
+    def wait(self) -> list[tuple[int, EnvStep[None]]]:
         arrived = [self._answered.get()]
         while not self._answered.empty():
             arrived.append(self._answered.get())
         return [(index, self._ended(index, action, done)) for index, action, done in arrived]
 
-    def _ended(self, index: int, action: int, outcome: Outcome) -> EnvStep:
+    def _ended(self, index: int, action: int, outcome: Outcome) -> EnvStep[None]:
         env = self._envs[index]
         seen, reward, *_ = env.step(action)
         self._observations[index], _ = env.reset()
@@ -108,6 +108,7 @@ class CalledTask:
             reward=0.0 if failed else reward,
             terminated=not failed,
             truncated=failed,
+            info=None,
             failed=failed,
             final_observation=seen,
         )

@@ -54,6 +54,10 @@ class PPO:
         self.rollout_rows = rollout_rows
         self.optimizer = torch.optim.Adam(policy.parameters(), settings.lr, eps=ADAM_EPSILON)
 
+    @property
+    def learning_rate(self) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
+
     def decay_lr(self, share_left: float) -> None:
         """Sets the learning rate to a share of the initial one."""
         for group in self.optimizer.param_groups:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ppo.policy import ActorCritic, sample_action
-from ppo.steps import EnvGroup, EnvStep, Observation
+from ppo.steps import EnvGroup, EnvStep, Info, Observation
 from ppo.storage import RolloutStorage
 
 
 def collect_rollout(
-    envs: EnvGroup,
+    envs: EnvGroup[Info],
     policy: ActorCritic,
     storage: RolloutStorage,
     generators: Sequence[np.random.Generator],
@@ -21,7 +21,7 @@ def collect_rollout(
     gamma: float,
     gae_lambda: float,
     more_to_come: bool = False,
-    on_step: Callable[[int, int, EnvStep], None] | None = None,
+    on_step: Callable[[int, int, EnvStep[Info]], None] | None = None,
 ) -> None:
     """Steps every environment `storage.num_steps` times and computes the advantages.
 
@@ -71,7 +71,7 @@ def collect_rollout(
 
 
 def _expect_next_step(
-    envs: EnvGroup, policy: ActorCritic, env: int, generator: np.random.Generator
+    envs: EnvGroup[Info], policy: ActorCritic, env: int, generator: np.random.Generator
 ) -> None:
     """The next action by the policy as it is, with the draw that the environment will make."""
     log_probs, _ = policy.predict(*envs.current())

@@ -26,7 +26,7 @@ class GymGroup:
         first = [env.reset(seed=seed * 1000 + i)[0] for i, env in enumerate(self.envs)]
         self._observations = np.stack([self._flat(observation) for observation in first])
         self._returns = [0.0] * num_envs
-        self._ended: list[tuple[int, EnvStep]] = []
+        self._ended: list[tuple[int, EnvStep[dict[str, Any]]]] = []
 
     def current(self) -> tuple[Observation, ActionMask]:
         return self._observations, self._masks
@@ -55,7 +55,7 @@ class GymGroup:
     def expect(self, index: int, action: int) -> None:
         """A step takes no time here: there is nothing to begin on."""
 
-    def wait(self) -> list[tuple[int, EnvStep]]:
+    def wait(self) -> list[tuple[int, EnvStep[dict[str, Any]]]]:
         ended, self._ended = self._ended, []
         for index, step in ended:
             self._observations[index] = step.observation

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Observation = npt.NDArray[np.float32]
 ActionMask = npt.NDArray[np.bool_]
+Info = TypeVar("Info")
 
 
 @dataclass(frozen=True)
-class EnvStep:
+class EnvStep(Generic[Info]):
     """The result of one action. At an episode's end the next one has already begun."""
 
     observation: Observation
@@ -22,15 +23,18 @@ class EnvStep:
     reward: float
     terminated: bool
     truncated: bool
+    info: Info
+    """What else the environment tells of the step."""
     failed: bool = False
     """A failed step is counted and logged, and never learned from."""
     final_observation: Observation | None = None
     """The last observation of an episode that ended with this step."""
     episode_return: float | None = None
-    info: dict[str, Any] = field(default_factory=dict)
+    reset_info: dict[str, Any] | None = None
+    """What it tells of the episode that has begun, where one ended."""
 
 
-class EnvGroup(Protocol):
+class EnvGroup(Protocol[Info]):
     """Environments that each advance at their own pace."""
 
     num_envs: int
@@ -46,5 +50,5 @@ class EnvGroup(Protocol):
     def expect(self, index: int, action: int) -> None:
         """Told which step is likely to come next; what can be done before it comes may be done."""
 
-    def wait(self) -> list[tuple[int, EnvStep]]:
+    def wait(self) -> list[tuple[int, EnvStep[Info]]]:
         """The steps that have ended, with the index of their environment: at least one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -65,7 +66,7 @@ class RolloutStorage:
         self.log_probs[step, env] = log_prob
         self.values[step, env] = value
 
-    def record_result(self, step: int, env: int, result: EnvStep) -> None:
+    def record_result(self, step: int, env: int, result: EnvStep[Any]) -> None:
         """What came of it."""
         self.rewards[step, env] = result.reward
         self.terminated[step, env] = result.terminated

@@ -24,9 +24,9 @@ from batching.streaming.trajectories import (
     instruction_of,
     random_operators,
 )
-from ppo.steps import EnvStep
 from query_mutator.base.errors import ServerUnavailableError, UserError
-from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.models.session import Models
 from query_mutator.operators import Operator
 from query_mutator.runs.directory import TRANSITIONS
@@ -167,10 +167,10 @@ def write_log(
             actions = [chooser(masks[0], mask) for mask in masks]
             if step == 4:
                 actions[0] = 0
-            results: list[EnvStep] = group.batch_step(actions)
+            results = group.batch_step(actions)
             for env, result in enumerate(results):
-                log.add(step, env, result)
-        lines += log.transitions()
+                log.add(step, env, result.info)
+        lines += [step.to_json() for step in log.transitions()]
     (run / TRANSITIONS).write_text("".join(json.dumps(line) + "\n" for line in lines))
     return lines
 

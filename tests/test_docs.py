@@ -170,9 +170,9 @@ def test_the_python_of_the_batching_guide_runs() -> None:
 def test_flags_in_documents_exist(document: Path) -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", build_parser("train", "").format_help()))
     for script in (
-        "mutate_query.py",
-        "evaluate_query_mutator.py",
-        "benchmark_batching.py",
+        "query_mutator/commands/mutate.py",
+        "query_mutator/commands/evaluate.py",
+        "query_mutator/bench/command.py",
         "benchmarks/learning/__main__.py",
         "query_mutator/reports/html/__init__.py",
         "query_mutator/servers/embedded.py",

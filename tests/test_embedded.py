@@ -49,7 +49,8 @@ def test_it_answers_and_rewrites() -> None:
         rewrites = batch_mutate_queries(["how much legs has a spider"], "clean_up", models=models)
     assert "Paris" in answers[0].text
     assert rewrites[0].text.endswith("?")
-    assert rewrites[0].cost.completion_tokens > 0
+    assert rewrites[0].call is not None
+    assert rewrites[0].call.reply.completion_tokens > 0
     assert wait_until_gone(pid)
 
 

@@ -14,7 +14,8 @@ from gymnasium.utils.env_checker import check_env as check_gymnasium
 
 from query_mutator.base.errors import ServerUnavailableError
 from query_mutator.data import Question
-from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.models.session import Models
 from query_mutator.objectives import Score, Term
 from query_mutator.operators import load_operators
@@ -166,8 +167,9 @@ def test_a_step_at_an_end_is_followed_by_a_reset_without_a_filler_row(
         for index, step in enumerate(steps):
             assert step.terminated
             assert step.final_observation is not None
-            assert step.info["operator"] == ["qa", "one_sentence", "fact_first", "stop"][index]
-            assert step.info["next_episode"]["question_id"] != step.info["question_id"]
+            assert step.info.operator == ["qa", "one_sentence", "fact_first", "stop"][index]
+            assert step.reset_info is not None
+            assert step.reset_info["question_id"] != step.info.question_id
             assert not np.array_equal(step.observation, seen[index])
     assert first.shape == (4, group.observation_size)
 
@@ -181,9 +183,9 @@ def run_group(models: Models, make_env: MakeEnv, batch_size: int) -> list[Any]:
     for _ in range(6):
         actions = chooser.integers(0, group.num_actions, 8).tolist()
         for step in group.batch_step(actions):
-            info = {key: value for key, value in step.info.items() if key != "costs"}
-            info["next_episode"] = info.get("next_episode", {}).get("question_id")
-            history.append((step.reward, step.terminated, step.observation.tobytes(), info))
+            following = step.reset_info and step.reset_info["question_id"]
+            seen = (step.observation.tobytes(), step.info.to_json(), following)
+            history.append((step.reward, step.terminated, *seen))
     return history
 
 
@@ -229,7 +231,8 @@ def test_the_questions_are_covered_evenly(
     )
     seen = [info["question_id"] for info in group.batch_reset()[1]]
     for _ in range(5):
-        seen += [step.info["next_episode"]["question_id"] for step in group.batch_step([0] * 4)]
+        steps = group.batch_step([0] * 4)
+        seen += [step.reset_info["question_id"] for step in steps if step.reset_info]
     assert {seen.count(question.id) for question in few} == {2}
 
 
@@ -318,6 +321,6 @@ def test_the_first_call_of_a_step_can_be_known_before_it_is_taken(
     models.client.wait_for_ahead()
     before = server.stats.generation_calls
     steps = group.batch_step(actions)
-    followed = sum(len(step.info["costs"]) > 1 for step in steps)
+    followed = sum(len(step.info.calls) > 1 for step in steps)
     assert server.stats.generation_calls - before <= followed, "only answers to rewrites are left"
     assert before == 6, "three first questions, and a call ahead for each environment"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +14,11 @@ import pytest
 
 from query_mutator.base.errors import ServerUnavailableError, UserError
 from query_mutator.data import Question
-from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.episodes import NO_TEMPLATE, EpisodeState
+from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.environment.scoring import flow_handlers, score_flow
+from query_mutator.models.calls import Failure
 from query_mutator.models.connect import connect
 from query_mutator.models.flows import FlowRunner
 from query_mutator.models.roles import Roles
@@ -78,10 +80,11 @@ def judged_by(judge: Callable[[str], str]) -> Iterator[tuple[SimulatedServer, Mo
 
 def score(
     models: Models, objective: Objective, question: Question = PERU, state: EpisodeState = STATE
-) -> Score | str:
-    runner = FlowRunner(models.client, flow_handlers(objective, models.encoder), max_workers=1)
-    result: Score | str = runner.run([score_flow(question, state, objective, models.roles)])[0]
-    return result
+) -> Score | Failure:
+    runner: FlowRunner[Score | Failure] = FlowRunner(
+        models.client, flow_handlers(objective, models.encoder), max_workers=1
+    )
+    return runner.run([score_flow(question, state, objective, models.roles)])[0]
 
 
 def prompts(server: SimulatedServer) -> list[str]:
@@ -258,8 +261,9 @@ def test_a_failed_variant_at_a_reset_moves_on_to_the_next_question(
 
 
 def test_a_reset_gives_up_where_no_first_answer_can_be_scored(make_env: MakeEnv) -> None:
-    def gather(asked: AnsweredQuestion, roles: Roles) -> Generator[Any, Any, Evidence]:
-        outcome = yield roles.judge_call(asked.question)
+    async def gather(asked: AnsweredQuestion, roles: Roles) -> Evidence:
+        outcome = await roles.judge_call(asked.question)
+        assert outcome.failure is not None
         return Evidence(failure=f"no verdict: {outcome.failure.reason}")
 
     with judged_by(prefers_lima) as (server, models):
@@ -297,7 +301,7 @@ def test_the_order_of_arrival_changes_no_score(
             group = BatchedQueryMutationEnv(envs, batch_size)
             group.batch_reset()
             steps = [step for action in (1, 7) for step in group.batch_step([action] * 6)]
-            histories.append([(step.reward, step.info["terms"]) for step in steps])
+            histories.append([(step.reward, step.info.terms) for step in steps])
     assert histories[0] == histories[1]
 
 

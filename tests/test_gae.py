@@ -34,7 +34,7 @@ def filled(
         observation = np.full(2, step, np.float32)
         storage.record_action(step, 0, observation, mask, step % 3, -1.0, value)
         result = EnvStep(
-            observation, mask, reward, step in terminated, step in truncated, step in failed
+            observation, mask, reward, step in terminated, step in truncated, None, step in failed
         )
         storage.record_result(step, 0, result)
     return storage
@@ -287,7 +287,7 @@ def test_an_update_that_leads_to_no_number_says_where(
 def test_the_learning_rate_decays() -> None:
     algorithm = PPO(ActorCritic(2, 3), PPOSettings(lr=0.1))
     algorithm.decay_lr(0.25)
-    assert algorithm.optimizer.param_groups[0]["lr"] == pytest.approx(0.025)
+    assert algorithm.learning_rate == pytest.approx(0.025)
 
 
 def test_a_policy_that_moved_too_far_stops_before_the_step() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
 
 import pytest
 
 from query_mutator.bench.strategies import Workload
-from query_mutator.models.calls import Call, Outcome
+from query_mutator.models.calls import Outcome
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
 from query_mutator.models.flows import FlowRunner
@@ -20,13 +19,13 @@ from tests.conftest import SIMULATED_MODELS
 LOAD_S = 0.25
 
 
-def mixed(work: Workload, env: int) -> Generator[Call, Outcome, list[Outcome]]:
+async def mixed(work: Workload, env: int) -> list[Outcome]:
     """Steps as in a run: some need the mutator, all need the target."""
     outcomes = []
     for step in range(work.num_steps):
         if (env * 7 + step * 5) % 11 < 5:
-            outcomes.append((yield work.mutation(env, step)))
-        outcomes.append((yield work.answer(env, step)))
+            outcomes.append(await work.mutation(env, step))
+        outcomes.append(await work.answer(env, step))
     return outcomes
 
 
@@ -50,7 +49,7 @@ def loads_and_lines(
             ModelSettings(server.url, group_by_model=group_by_model, **SIMULATED_MODELS)
         )
         client = ModelClient(connection.backends)
-        runner = FlowRunner(client, {}, max_workers=4)
+        runner: FlowRunner[list[Outcome]] = FlowRunner(client, {}, max_workers=4)
         work = Workload(16, 6, 4, Roles(**SIMULATED_MODELS))
         with caplog.at_level(logging.WARNING):
             outcomes = runner.run([mixed(work, env) for env in range(work.num_envs)])

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,15 @@ from hypothesis import strategies as st
 from query_mutator.base import untrusted
 from query_mutator.base.errors import UserError
 from query_mutator.data import load_questions
+from query_mutator.environment.transition import Transition
 from query_mutator.objectives.refusal.labelled import read_labelled
 from query_mutator.operators import load_operators
 from query_mutator.runs.settings import read_settings
-from query_mutator.runs.transitions import SCORES, TEXTS, read_transitions
+from query_mutator.runs.transitions import read_transitions
 from tests.test_hostile_answers import ANYTHING, FUZZ, some
 
 
-def transitions_in(file: Path) -> list[dict[str, Any]]:
+def transitions_in(file: Path) -> list[Transition]:
     run = file.with_suffix("")
     run.mkdir(exist_ok=True)
     os.replace(file, run / "transitions.jsonl")
@@ -74,15 +76,21 @@ def test_any_bytes_are_a_value_or_one_clear_line(
     read(kind, content, tmp_path_factory.getbasetemp())
 
 
+PLAIN: dict[str, st.SearchStrategy[Any]] = {
+    "str": st.text(max_size=3),
+    "int": st.integers(0, 9),
+    "bool": st.booleans(),
+}
 ROWS = {
     "jsonl": some(
         question=st.text(), id=st.text(), split=st.just("train"), key_facts=st.just([["a"]])
     ),
     "labelled": some(answer=st.text(), label=st.just("refusal"), kind=st.text()),
     "transitions": st.fixed_dictionaries(
-        {name: st.text(max_size=3) for name in TEXTS}
-        | {name: st.floats(-1, 1) | ANYTHING for name in (*SCORES, "episode_return")}
-        | {"failed": st.booleans(), "update": st.integers(0, 9)}
+        {
+            item.name: PLAIN.get(str(item.type), st.floats(-1, 1) | st.just({}) | ANYTHING)
+            for item in fields(Transition)
+        }
     ),
     "config": some(seed=st.integers(), server=st.text(), cache=st.text(), timeout=st.floats()),
 }

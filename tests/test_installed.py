@@ -36,7 +36,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ).stdout.strip()  # fmt: skip
     Path(place, "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     wheels = [str(path) for path in folder.glob("*.whl")]
-    subprocess.run([*pip, "--python", python, "install", "--no-deps", *wheels], check=True)
+    subprocess.run(
+        [*pip, "--python", python, "install", "--no-deps", "--ignore-installed", *wheels],
+        check=True,
+    )
     return scripts / "query-mutator"
 
 

@@ -342,8 +342,8 @@ def test_the_bar_says_that_the_run_is_paused_and_for_how_long(
 def test_whoever_waits_for_flows_is_told_while_nothing_comes() -> None:
     seen: list[Outage] = []
 
-    def flow(call: Call) -> Iterator[Call]:
-        yield call
+    async def flow(call: Call) -> None:
+        await call
 
     with SimulatedServer() as server, client_of(server) as client:
 
@@ -355,7 +355,8 @@ def test_whoever_waits_for_flows_is_told_while_nothing_comes() -> None:
 
         client.on_wait = look
         server.crash()
-        FlowRunner(client, {}).run([flow(call) for call in questions(3)])  # type: ignore[misc]
+        runner: FlowRunner[None] = FlowRunner(client, {})
+        runner.run([flow(call) for call in questions(3)])
     assert len(seen) >= 2
     assert 0 < seen[0].waited_s < seen[1].waited_s
 

@@ -16,7 +16,9 @@ from ppo.cartpole import build_parser, evaluate, train
 from ppo.gym_group import GymGroup
 from ppo.policy import sample_action
 from ppo.steps import EnvStep
-from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.environment.group import BatchedQueryMutationEnv
+from query_mutator.environment.transition import Transition
 from query_mutator.models.session import Models
 from query_mutator.operators import load_operators, select_operators
 from query_mutator.servers.simulated import Fault, SimulatedServer
@@ -61,7 +63,7 @@ def masked_rollout() -> RolloutStorage:
     for env, mask in enumerate(MASKS):
         observation = np.eye(3, dtype=np.float32)[env % 3]
         storage.record_action(0, env, observation, mask, 2, -log(mask.sum()), 0.0)
-        result = EnvStep(observation, mask, float(env), terminated=True, truncated=False)
+        result = EnvStep(observation, mask, float(env), terminated=True, truncated=False, info=None)
         storage.record_result(0, env, result)
     storage.compute_returns(np.zeros(4), gamma=1.0, gae_lambda=1.0)
     return storage
@@ -127,9 +129,9 @@ def test_a_failed_step_is_masked_ends_its_episode_and_the_next_begins(
     *_, bias = policy.actor.parameters()
     torch.nn.init.constant_(bias[:1], -50.0)  # it never stops by itself
     storage = RolloutStorage(5, 1, group.observation_size, group.num_actions)
-    results: list[EnvStep] = []
+    results: list[EnvStep[Transition]] = []
 
-    def on_step(step: int, env: int, result: EnvStep) -> None:
+    def on_step(step: int, env: int, result: EnvStep[Transition]) -> None:
         results.append(result)
         if step == 0:
             server.set_faults(Fault("bad_request", model="qwen2.5:3b", times=1))
@@ -142,7 +144,7 @@ def test_a_failed_step_is_masked_ends_its_episode_and_the_next_begins(
     assert storage.valid[:, 0].tolist() == [True, False, True, True, True]
     assert storage.truncated[:, 0].tolist() == [False, True, False, False, False]
     assert storage.terminated[:, 0].tolist() == [False, False, False, False, True]
-    episodes = [result.info["question_id"] for result in results]
+    episodes = [result.info.question_id for result in results]
     assert episodes[0] == episodes[1] != episodes[2] == episodes[3] == episodes[4]
     allowed = storage.masks[:, 0].sum(1).tolist()
     assert allowed == [4, 3, 4, 3, 2], "the new episode may try every operator again"

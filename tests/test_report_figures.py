@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib import image
 
+from query_mutator.environment.transition import Transition
 from query_mutator.models.client import CallCounts
 from query_mutator.reports.events import Curve
 from query_mutator.reports.html import write_report
-from query_mutator.reports.html.digest import digest
+from query_mutator.reports.html.digest import Digest, digest
 from query_mutator.reports.html.figures import (
     ALL,
     SHADES,
@@ -38,9 +41,13 @@ from query_mutator.reports.html.svg import draw
 from query_mutator.reports.html.words import marked
 from query_mutator.reports.runs import Run, load_run
 from query_mutator.runs.tags import HELDOUT
-from query_mutator.training.time_spent import time_metrics
+from query_mutator.training.time_spent import Moment, Phases, time_metrics
 from tests.browser import Parsed
 from tests.report_runs import STEPS_IN_UPDATE, transition, write_run
+
+
+def digest_of(lines: list[dict[str, Any]]) -> Digest:
+    return digest(map(Transition.from_json, lines))
 
 
 def test_the_figures_are_those_of_the_transitions(tmp_path: Path) -> None:
@@ -120,12 +127,10 @@ def test_the_best_and_worst_rewrites_are_shown_with_the_changed_words_marked(
 
 
 def test_the_seconds_of_slots_are_parted_without_rest() -> None:
-    before = CallCounts(seconds={"answer": 5.0})
-    collected = CallCounts(seconds={"answer": 25.0, "mutation": 8.0})
-    learned = CallCounts(seconds={"answer": 26.0, "mutation": 8.0})
-    found = time_metrics(
-        before, collected, learned, slots=4, collect_s=10.0, embed_s=2.5, learn_s=2.0
-    )
+    began = Moment(0.0, CallCounts(seconds={"answer": 5.0}))
+    collected = Moment(10.0, CallCounts(seconds={"answer": 25.0, "mutation": 8.0}))
+    learned = Moment(12.0, CallCounts(seconds={"answer": 26.0, "mutation": 8.0}), embedded_s=2.5)
+    found = time_metrics(Phases(began, collected, learned), slots=4)
     assert found == {
         "Time/target": 21.0,
         "Time/mutation": 8.0,
@@ -134,17 +139,16 @@ def test_the_seconds_of_slots_are_parted_without_rest() -> None:
         "Time/idle": 9.0,
     }
     assert sum(found.values()) == 4 * 12.0
-    full = time_metrics(
-        before, collected, learned, slots=1, collect_s=10.0, embed_s=2.5, learn_s=0.5
-    )
+    quick = Phases(began, collected, replace(learned, at_s=10.5))
+    full = time_metrics(quick, slots=1)
     assert full["Time/idle"] == full["Time/embedding"] == full["Time/learning"] == 0
 
 
 def test_failed_steps_are_counted_and_left_out() -> None:
     lines = [transition(number) for number in range(50)]
     lines += [transition(50, failed=True, episode_return=None, reward=-9.0, answer="none")]
-    lines += [transition(51, failed=True, episode_return=None, score=None, reward=None)]
-    found, whole = digest(lines), digest(lines[:50])
+    lines += [transition(51, failed=True, episode_return=None, score=None, reward=0.0)]
+    found, whole = digest_of(lines), digest_of(lines[:50])
     assert (found.failed, found.transitions) == (2, 52)
     assert found.cells == whole.cells
     assert found.worst == whole.worst
@@ -243,7 +247,7 @@ def test_lines_without_a_colour_are_counted_and_the_highest_are_drawn() -> None:
 
 def test_a_point_of_one_episode_has_no_interval() -> None:
     lines = [transition(number, update=number + 1) for number in range(3)]
-    figure = learning(Material(Run("run", Path("run"), {}), digest(lines)))
+    figure = learning(Material(Run("run", Path("run"), {}), digest_of(lines)))
     assert figure is not None
     assert [row[-1] for row in figure.table()[1]] == ["", "", ""]
     assert "nan" not in draw(figure)
@@ -252,7 +256,7 @@ def test_a_point_of_one_episode_has_no_interval() -> None:
 def test_a_category_may_be_called_all() -> None:
     lines = [transition(number, category="all", operator="all") for number in range(20)]
     lines += [transition(number, category="food", operator="qa") for number in range(20)]
-    figure = heat_map(digest(lines))
+    figure = heat_map(digest_of(lines))
     assert figure is not None
     assert figure.categories == ["all", "food"]
     counts = {key: cell.count for key, cell in figure.cells.items()}
@@ -288,7 +292,7 @@ def test_pictures_have_the_colours_of_the_page(tmp_path: Path) -> None:
 def test_no_two_runs_are_drawn_into_the_same_file(tmp_path: Path) -> None:
     names = ["lr=0.1/a", "lr=0.1 a", "économie", "x" * 300]
     lines = [transition(number) for number in range(40)]
-    materials = [Material(Run(name, Path(name), {}), digest(lines)) for name in names]
+    materials = [Material(Run(name, Path(name), {}), digest_of(lines)) for name in names]
     files = draw_all(materials, tmp_path)
     assert len(set(files)) == len(files) == 1 + 4 * len(names)
     assert {file.name for file in tmp_path.iterdir()} == {file.name for file in files}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 
 from query_mutator.base.errors import UserError
 from query_mutator.data.loading import DEFAULT_FILE
-from query_mutator.models.calls import Call, Outcome
+from query_mutator.models.calls import Call
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
 from query_mutator.models.flows import FlowRunner
@@ -68,13 +68,14 @@ def test_two_servers_share_the_calls_within_the_limit_of_each() -> None:
 def test_flows_are_begun_as_there_are_servers_to_answer_them() -> None:
     begun: list[int] = []
 
-    def flow(number: int, call: Call) -> Generator[Call, Outcome, str]:
+    async def flow(number: int, call: Call) -> str:
         begun.append(number)
-        return (yield call).text
+        return (await call).text
 
     flows = [flow(number, call) for number, call in enumerate(questions(60))]
     with SimulatedServer() as one, SimulatedServer() as other, client_of(one, other) as client:
-        results = FlowRunner(client, {}, max_workers=AT_ONCE).each(flows)
+        runner: FlowRunner[str] = FlowRunner(client, {}, max_workers=AT_ONCE)
+        results = runner.each(flows)
         first = next(results)
         assert begun == list(range(2 * 2 * AT_ONCE))
         assert sorted(number for number, _ in [first, *results]) == list(range(60))

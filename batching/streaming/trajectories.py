@@ -7,10 +7,9 @@ question was from a full score.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,9 +17,9 @@ from batching.streaming.protocols import TextTokenizer
 from batching.streaming.samples import StreamMetrics, StreamSample
 from batching.streaming.texts import text_sample
 from ppo.steps import ActionMask, Observation
-from query_mutator.base.errors import UserError
 from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.episodes import STOP_ACTION
+from query_mutator.environment.transition import Transition
 from query_mutator.operators import Operator
 from query_mutator.runs.transitions import read_transitions
 
@@ -75,50 +74,48 @@ class _Trajectories:
         self._tokenizer = tokenizer
         self._episodes: dict[int, _Episode] = {}
 
-    def _take(self, env: int, step: int, line: Mapping[str, Any], ended: bool) -> Iterator[Any]:
+    def _take(self, step: Transition) -> Iterator[StreamSample]:
         """The sample of a transition, if it gives one; why it gives none is counted."""
-        if line["failed"]:
+        if step.failed or step.score is None:
             # What happened is not known; the episode ended where it was.
-            self._episodes.pop(env, None)
+            self._episodes.pop(step.env, None)
             self.metrics.failed_episodes += 1
             self.metrics.drop("failed")
             return
-        episode = self._episodes.setdefault(env, _Episode(step, line["previous_score"]))
-        episode.operators.append(line["operator"])
-        if ended:
-            del self._episodes[env]
+        episode = self._episodes.setdefault(step.env, _Episode(step.step, step.previous_score))
+        episode.operators.append(step.operator)
+        if step.terminated:
+            del self._episodes[step.env]
             self.metrics.episodes += 1
-            self.metrics.solved_episodes += line["score"] > episode.opening_score
-        if line["operator"] == STOP:
+            self.metrics.solved_episodes += step.score > episode.opening_score
+        if step.operator == STOP:
             self.metrics.drop("stopped")
-        elif line["rewritten_query"] in (line["query"], line["original_query"]):
+        elif step.rewritten_query in (step.query, step.original_query):
             self.metrics.drop("unchanged")
         else:
-            yield self.metrics.record(self._sample(env, step, line, episode))
+            yield self.metrics.record(self._sample(step, step.score, episode))
 
-    def _sample(
-        self, env: int, step: int, line: Mapping[str, Any], episode: _Episode
-    ) -> StreamSample:
-        episode_id = f"{line['question_id']}/{env}.{episode.first_step}"
-        index = step - episode.first_step
+    def _sample(self, step: Transition, score: float, episode: _Episode) -> StreamSample:
+        episode_id = f"{step.question_id}/{step.env}.{episode.first_step}"
+        index = step.step - episode.first_step
         # A second rewrite builds on the first: together they lead from the question to the query.
         instructions = [self._instructions.get(name, name) for name in episode.operators]
         return text_sample(
             self._tokenizer,
-            prompt=mutation_prompt(instructions, line["original_query"]),
-            completion=line["rewritten_query"],
+            prompt=mutation_prompt(instructions, step.original_query),
+            completion=step.rewritten_query,
             sample_id=f"{episode_id}/{index}",
             meta={
-                "question_id": line["question_id"],
+                "question_id": step.question_id,
                 "operators": list(episode.operators),
-                "score": float(line["score"]),
+                "score": float(score),
             },
             source=SOURCE,
             episode_id=episode_id,
             step_index=index,
-            reward=line["reward"],
+            reward=step.reward,
             difficulty=float(np.clip(1.0 - episode.opening_score, 0.0, 1.0)),
-            success=bool(line["score"] > line["previous_score"]),
+            success=score > step.previous_score,
         )
 
 
@@ -134,11 +131,8 @@ class TransitionLogStream(_Trajectories):
 
     def __iter__(self) -> Iterator[StreamSample]:
         self._episodes.clear()
-        for number, line in enumerate(read_transitions(self.run), 1):
-            env, step, terminated = (line.get(name) for name in ("env", "step", "terminated"))
-            if type(env) is not int or type(step) is not int or not isinstance(terminated, bool):
-                raise UserError(f"the log of {self.run}, line {number} is damaged")
-            yield from self._take(env, step, line, terminated)
+        for step in read_transitions(self.run):
+            yield from self._take(step)
 
 
 class MutationEnvStream(_Trajectories):
@@ -169,5 +163,5 @@ class MutationEnvStream(_Trajectories):
                 action = self.choose(observation, self.env.action_masks())
                 observation, _, terminated, truncated, info = self.env.step(action)
                 ended = terminated or truncated
-                yield from self._take(0, self._steps, info, terminated)
+                yield from self._take(replace(Transition.from_json(info), step=self._steps))
                 self._steps += 1

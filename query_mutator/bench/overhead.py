@@ -26,7 +26,8 @@ from ppo import ActorCritic, RolloutStorage, collect_rollout
 from query_mutator.bench.measure import Arena, Result, summarised
 from query_mutator.bench.strategies import OURS, Workload
 from query_mutator.data.loading import DEFAULT_FILE
-from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.models.cache import ResponseCache
 from query_mutator.models.calls import Reply
 from query_mutator.models.connect import connect

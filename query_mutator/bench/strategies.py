@@ -6,12 +6,12 @@ All of them make the same calls; they differ in who waits for whom.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from query_mutator.models.calls import Call, Outcome
 from query_mutator.models.client import ModelClient
-from query_mutator.models.flows import FlowRunner
+from query_mutator.models.flows import Flow, FlowRunner
 from query_mutator.models.roles import Roles
 
 OURS = "own pace"
@@ -67,7 +67,7 @@ def pool_per_phase(client: ModelClient, work: Workload) -> Answered:
 
 def barrier_per_step(client: ModelClient, work: Workload) -> Answered:
     """Each environment's answer follows its rewrite; a step waits for all environments."""
-    runner = FlowRunner(client, {}, max_workers=work.batch_size)
+    runner: FlowRunner[Answered] = FlowRunner(client, {}, max_workers=work.batch_size)
     answered: Answered = []
     for step in range(work.num_steps):
         flows = [_chain(work, env, range(step, step + 1)) for env in range(work.num_envs)]
@@ -77,7 +77,7 @@ def barrier_per_step(client: ModelClient, work: Workload) -> Answered:
 
 def own_pace(client: ModelClient, work: Workload) -> Answered:
     """Every environment at its own pace: the design of the trainer."""
-    runner = FlowRunner(client, {}, max_workers=work.batch_size)
+    runner: FlowRunner[Answered] = FlowRunner(client, {}, max_workers=work.batch_size)
     steps = range(work.num_steps)
     return _joined(runner.run([_chain(work, env, steps) for env in range(work.num_envs)]))
 
@@ -87,9 +87,9 @@ def first_come(client: ModelClient, work: Workload) -> Answered:
     answered: Answered = []
     ended = threading.Semaphore(0)
 
-    def go_on(chain: Generator[Call, Outcome, Answered], outcome: Outcome | None) -> None:
+    def go_on(chain: Flow[Answered], outcome: Outcome | None) -> None:
         try:
-            call = chain.send(outcome) if outcome else next(chain)
+            call = chain.send(outcome)
         except StopIteration as stop:
             answered.extend(stop.value)
             ended.release()
@@ -128,11 +128,11 @@ def _phases(client: ModelClient, work: Workload, *, chunk: int) -> Answered:
     return answered
 
 
-def _chain(work: Workload, env: int, steps: range) -> Generator[Call, Outcome, Answered]:
+async def _chain(work: Workload, env: int, steps: range) -> Answered:
     answered: Answered = []
     for step in steps:
-        answered.append((yield work.mutation(env, step)))
-        answered.append((yield work.answer(env, step)))
+        answered.append(await work.mutation(env, step))
+        answered.append(await work.answer(env, step))
     return answered
 
 

@@ -1,9 +1,9 @@
-"""Environments: one question and up to K rewrites, alone or many at once."""
+"""An environment: one question and up to K rewrites."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -12,22 +12,25 @@ import numpy as np
 from ppo.steps import ActionMask, EnvStep, Observation
 from query_mutator.base.errors import ServerUnavailableError
 from query_mutator.data import Question
-from query_mutator.environment.asking import CallCost, TargetAnswer
+from query_mutator.environment.asking import TargetAnswer
 from query_mutator.environment.episodes import (
     STOP_ACTION,
     EpisodeState,
     EpisodeView,
-    Rewrite,
     opening_flow,
     rewrite_flow,
 )
 from query_mutator.environment.saved import SavedEpisode, saved_episode
 from query_mutator.environment.scoring import flow_handlers, score_flow
-from query_mutator.models.calls import Call
+from query_mutator.environment.transition import Transition, costs_json, terms_json
+from query_mutator.models.calls import Call, Failure
+from query_mutator.models.flows import Flow, FlowRunner, Result
 from query_mutator.models.session import Models
 from query_mutator.objectives import Batch, Objective, Score, as_objective
 from query_mutator.operators import Operator
 
+Opening = tuple[Observation, dict[str, Any]]
+"""What a reset gives."""
 MOST_UNSCORED_OPENINGS = 20
 """So many questions in a row whose first answer could not be scored end the run."""
 
@@ -70,107 +73,111 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         self._score = Score({})
         self._return = 0.0
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Opening:
         super().reset(seed=seed)
         if seed is not None:
             self._seed = seed
             self._episode = -1
-        observation, info = self._run(self.reset_flow())
-        return observation, info
+        return self._run(self.reset_flow())
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        step: EnvStep = self._run(self.step_flow(int(action)))
-        return step.observation, step.reward, step.terminated, step.truncated, step.info
+        step = self._run(self.step_flow(int(action)))
+        return step.observation, step.reward, step.terminated, step.truncated, step.info.info()
 
     def action_masks(self) -> ActionMask:
         """Which actions make sense now (the name that sb3-contrib looks for)."""
         return self.view.action_mask(self._started())
 
-    def reset_flow(self) -> Generator[Any, Any, tuple[Observation, dict[str, Any]]]:
+    async def reset_flow(self) -> Opening:
         """The flow of a reset: the next question, asked unchanged and scored."""
         unscored = 0
         while True:
             self._episode += 1
             self._question = self._question_of(self._episode)
-            state, answer = yield from opening_flow(
+            state, answer = await opening_flow(
                 self._question.question,
                 self.models.roles,
                 max_rewrites=self.view.max_rewrites,
                 seed=self._call_seed(),
             )
-            score: Score | str = answer.reason
+            reason = answer.reason
             if not answer.failed:
-                score = yield from self._score_flow(state)
-                unscored += isinstance(score, str)
-            if isinstance(score, Score):
-                break
+                score = await self._score_flow(state)
+                if isinstance(score, Score):
+                    break
+                unscored, reason = unscored + 1, score.reason
             # The target's own answers keep it from counting as gone where another model is.
-            reason = self.models.client.why_gone()
-            if reason or unscored >= MOST_UNSCORED_OPENINGS:
-                raise ServerUnavailableError(reason or score)
+            gone = self.models.client.why_gone()
+            if gone or unscored >= MOST_UNSCORED_OPENINGS:
+                raise ServerUnavailableError(gone or reason)
         self._state, self._score = state, score
         self._return = 0.0
-        observation = yield from self.view.observe_flow(state)
-        return observation, self._opening_info(answer)
+        return await self.view.observe_flow(state), self._opening_info(answer)
 
-    def step_flow(self, action: int) -> Generator[Any, Any, EnvStep]:
+    async def step_flow(self, action: int) -> EnvStep[Transition]:
         """The flow of a step, without the reset that follows an end."""
         before = self._started()
         if not 0 <= action < self.view.num_actions:
             raise ValueError(f"there is no action {action}")
         if action == STOP_ACTION:
-            observation = yield from self.view.observe_flow(before)
-            return self._ended(observation, 0.0, self._stop_info())
-        rewrite: Rewrite = yield from rewrite_flow(
+            return await self._ended(before, self._transition(before, before, "stop", self._score))
+        rewrite = await rewrite_flow(
             before, action - 1, self.operators, self.models.roles, seed=self._call_seed()
         )
-        score: Score | str = rewrite.failure or (yield from self._score_flow(rewrite.state))
-        if isinstance(score, str):
+        score = rewrite.failure or await self._score_flow(rewrite.state)
+        transition = self._transition(
+            before,
+            rewrite.state,
+            rewrite.mutation.operator,
+            score,
+            refused_rewrite=rewrite.mutation.refused,
+            calls={
+                name: call
+                for name, call in (
+                    ("mutation", rewrite.mutation.call),
+                    ("answer", rewrite.answer.call),
+                )
+                if call is not None
+            },
+        )
+        if isinstance(score, Failure):
             # What happened is not known, so nothing is concluded: the episode ends where it was.
-            observation = yield from self.view.observe_flow(before)
-            info = self._info(before, rewrite, None, 0.0, failure=score)
-            return EnvStep(
-                observation, self.action_masks(), 0.0, False, True, failed=True, info=info
-            )
-        reward = score.total - self._score.total
-        info = self._info(before, rewrite, score, reward)
+            return await self._stepped(before, transition)
         self._state, self._score = rewrite.state, score
-        self._return += reward
-        observation = yield from self.view.observe_flow(rewrite.state)
+        self._return += transition.reward
         if rewrite.state.steps_left <= 0:
-            return self._ended(observation, reward, info)
-        return EnvStep(observation, self.action_masks(), reward, False, False, info=info)
+            return await self._ended(rewrite.state, transition)
+        return await self._stepped(rewrite.state, transition)
 
-    def step_and_reset_flow(self, action: int) -> Generator[Any, Any, EnvStep]:
+    async def step_and_reset_flow(self, action: int) -> EnvStep[Transition]:
         """The flow of a step and, at an end, of the reset: no row is wasted on it."""
-        step: EnvStep = yield from self.step_flow(action)
+        step = await self.step_flow(action)
         if not (step.terminated or step.truncated):
             return step
-        observation, reset_info = yield from self.reset_flow()
-        return EnvStep(
-            observation,
-            self.action_masks(),
-            step.reward,
-            step.terminated,
-            step.truncated,
-            step.failed,
+        observation, reset_info = await self.reset_flow()
+        return replace(
+            step,
+            observation=observation,
+            action_mask=self.action_masks(),
             final_observation=step.observation,
-            episode_return=None if step.failed else step.episode_return,
-            info={**step.info, "next_episode": reset_info},
+            reset_info=reset_info,
         )
 
     def first_call(self, action: int) -> Call | None:
         """The call that a step would begin with, if it needs one; nothing changes by asking."""
         roles = self.models.roles
-        flow: Generator[Any, Any, Any]
+        flow: Flow[Any]
         if action == STOP_ACTION:
             upcoming = self._question_of(self._episode + 1).question
             flow = opening_flow(upcoming, roles, max_rewrites=self.view.max_rewrites)
         else:
             flow = rewrite_flow(self._started(), action - 1, self.operators, roles)
-        return next(flow, None)
+        try:
+            call: Call = flow.send(None)
+        except StopIteration:
+            return None
+        flow.close()
+        return call
 
     def get_state(self) -> dict[str, Any]:
         """All that makes this environment go on as it would have; plain values."""
@@ -198,24 +205,30 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         self._question = by_id[saved.question_id]
         self._state, self._score, self._return = saved.state, saved.score, saved.episode_return
 
-    def _score_flow(self, state: EpisodeState) -> Generator[Any, Any, Score | str]:
-        return score_flow(self._question, state, self.objective, self.models.roles)
+    async def _score_flow(self, state: EpisodeState) -> Score | Failure:
+        return await score_flow(self._question, state, self.objective, self.models.roles)
 
     def _started(self) -> EpisodeState:
         if self._state is None:
             raise gym.error.ResetNeeded("call reset() before step()")
         return self._state
 
-    def _ended(self, observation: Observation, reward: float, info: dict[str, Any]) -> EnvStep:
-        info["episode_return"] = self._return
+    async def _ended(self, state: EpisodeState, transition: Transition) -> EnvStep[Transition]:
+        return await self._stepped(
+            state, replace(transition, terminated=True, episode_return=self._return)
+        )
+
+    async def _stepped(self, state: EpisodeState, transition: Transition) -> EnvStep[Transition]:
+        """What the policy is told of a step that leads to `state`."""
         return EnvStep(
-            observation,
+            await self.view.observe_flow(state),
             self.action_masks(),
-            reward,
-            True,
-            False,
-            episode_return=self._return,
-            info=info,
+            transition.reward,
+            transition.terminated,
+            truncated=transition.failed,
+            failed=transition.failed,
+            episode_return=transition.episode_return,
+            info=transition,
         )
 
     def _question_of(self, episode: int) -> Question:
@@ -229,158 +242,50 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         """A seed for calls that sample."""
         return int(self.np_random.integers(2**31))
 
-    def _run(self, flow: Generator[Any, Any, Any]) -> Any:
-        runner = self.models.runner(
+    def _run(self, flow: Flow[Result]) -> Result:
+        runner: FlowRunner[Result] = self.models.runner(
             flow_handlers(self.objective, self.models.encoder), max_workers=1
         )
         return runner.run([flow])[0]
 
     def _opening_info(self, answer: TargetAnswer) -> dict[str, Any]:
+        assert answer.call is not None
         return {
             "question_id": self._question.id,
             "category": self._question.category,
             "query": self._question.question,
             "answer": answer.text,
             "score": self._score.total,
-            "terms": _terms(self._score),
-            "costs": {"answer": asdict(answer.cost)},
+            "terms": terms_json(self._score.terms),
+            "costs": costs_json({"answer": answer.call}),
             "failed": False,
         }
 
-    def _stop_info(self) -> dict[str, Any]:
-        state = self._started()
-        return {
-            **self._common_info(state, state, "stop", self._score),
-            "reward": 0.0,
-            "failed": False,
-            "failure": "",
-            "refused_rewrite": "",
-            "costs": {},
-        }
-
-    def _info(
+    def _transition(
         self,
         before: EpisodeState,
-        rewrite: Rewrite,
-        score: Score | None,
-        reward: float,
-        failure: str = "",
-    ) -> dict[str, Any]:
-        costs: dict[str, CallCost] = {}
-        if rewrite.asked_mutator:
-            costs["mutation"] = rewrite.mutation.cost
-        if rewrite.asked_target:
-            costs["answer"] = rewrite.answer.cost
-        return {
-            **self._common_info(before, rewrite.state, rewrite.mutation.operator, score),
-            "reward": reward,
-            "failed": bool(failure),
-            "failure": failure,
-            "refused_rewrite": "" if rewrite.mutation.failed else rewrite.mutation.reason,
-            "costs": {name: asdict(cost) for name, cost in costs.items()},
-        }
-
-    def _common_info(
-        self, before: EpisodeState, after: EpisodeState, operator: str, score: Score | None
-    ) -> dict[str, Any]:
-        return {
-            "question_id": self._question.id,
-            "category": self._question.category,
-            "original_query": before.original,
-            "operator": operator,
-            "query": before.prompt,
-            "rewritten_query": after.prompt,
-            "rewritten_question": after.current,
-            "previous_answer": before.answer,
-            "answer": after.answer,
-            "previous_score": self._score.total,
-            "score": score.total if score else None,
-            "terms": _terms(score) if score else {},
-        }
-
-
-class BatchedQueryMutationEnv:
-    """N environments, of whose model calls up to `batch_size` are under way on each server.
-
-    With None, each server is given as many as it shows that it can serve. `batch_step` waits for
-    all environments; `start` and `wait` let each go at its own pace.
-    """
-
-    def __init__(self, envs: Sequence[QueryMutationEnv], batch_size: int | None = 8) -> None:
-        if not envs:
-            raise ValueError("at least one environment is needed")
-        if len({(id(env.models), env.objective) for env in envs}) > 1:
-            raise ValueError("the environments of a group share their models and objective")
-        self.envs = list(envs)
-        self.num_envs = len(self.envs)
-        self.observation_size = self.envs[0].view.size
-        self.num_actions = self.envs[0].view.num_actions
-        handlers = flow_handlers(self.envs[0].objective, self.envs[0].models.encoder)
-        self._runner = self.envs[0].models.runner(handlers, max_workers=batch_size)
-        self._observations = np.zeros((self.num_envs, self.observation_size), np.float32)
-        self._masks = np.ones((self.num_envs, self.num_actions), bool)
-        self._steps_begun = [0] * self.num_envs
-
-    def batch_reset(self) -> tuple[Observation, list[dict[str, Any]]]:
-        """Resets all: a row of observations and an info for each."""
-        results = self._runner.run([env.reset_flow() for env in self.envs])
-        for index, (observation, _) in enumerate(results):
-            self._see(index, observation, self.envs[index].action_masks())
-        return self._observations.copy(), [info for _, info in results]
-
-    def batch_step(self, actions: Sequence[int]) -> list[EnvStep]:
-        """A step of all: the results in the order of the environments."""
-        if len(actions) != self.num_envs:
-            raise ValueError(f"{len(actions)} actions for {self.num_envs} environments")
-        for index, action in enumerate(actions):
-            self.start(index, int(action))
-        results: dict[int, EnvStep] = {}
-        while len(results) < self.num_envs:
-            results.update(self.wait())
-        return [results[index] for index in range(self.num_envs)]
-
-    def current(self) -> tuple[Observation, ActionMask]:
-        """What every environment sees now, and what it may do."""
-        return self._observations, self._masks
-
-    def start(self, index: int, action: int) -> None:
-        """Begins a step of one environment.
-
-        The one that is furthest behind is served first: so all reach the end of a rollout
-        together, and no slot is idle while the last of them catches up.
-        """
-        flow = self.envs[index].step_and_reset_flow(action)
-        self._runner.start(index, flow, progress=self._steps_begun[index])
-        self._steps_begun[index] += 1
-
-    def expect(self, index: int, action: int) -> None:
-        """Begins on a step that is likely to come, in a slot that would be idle."""
-        if (call := self.envs[index].first_call(action)) is not None:
-            self._runner.client.fetch_ahead(call, max_workers=self._runner.max_workers)
-
-    def wait(self) -> list[tuple[int, EnvStep]]:
-        """The steps that have ended since: at least one, if any is under way."""
-        ended: list[tuple[int, EnvStep]] = []
-        for key, step in self._runner.wait():
-            assert isinstance(key, int)
-            self._see(key, step.observation, step.action_mask)
-            ended.append((key, step))
-        return ended
-
-    def get_state(self) -> list[dict[str, Any]]:
-        """The state of every environment, between steps."""
-        return [env.get_state() for env in self.envs]
-
-    def set_state(self, states: Sequence[Any], observations: Observation) -> None:
-        """Takes up what `get_state` gave, and what each saw (`current`), without a call."""
-        for index, (env, state) in enumerate(zip(self.envs, states, strict=True)):
-            env.set_state(state)
-            self._see(index, observations[index], env.action_masks())
-
-    def _see(self, index: int, observation: Observation, mask: ActionMask) -> None:
-        self._observations[index] = observation
-        self._masks[index] = mask
-
-
-def _terms(score: Score) -> dict[str, dict[str, Any]]:
-    return {name: asdict(term) for name, term in score.terms.items()}
+        after: EpisodeState,
+        operator: str,
+        score: Score | Failure,
+        **more: Any,
+    ) -> Transition:
+        failure = score if isinstance(score, Failure) else None
+        found = score if isinstance(score, Score) else None
+        return Transition(
+            question_id=self._question.id,
+            category=self._question.category,
+            operator=operator,
+            original_query=before.original,
+            query=before.prompt,
+            rewritten_query=after.prompt,
+            rewritten_question=after.current,
+            previous_answer=before.answer,
+            answer=after.answer,
+            previous_score=self._score.total,
+            score=found.total if found else None,
+            reward=found.total - self._score.total if found else 0.0,
+            terms=found.terms if found else {},
+            failed=failure is not None,
+            failure=failure.reason if failure else "",
+            **more,
+        )

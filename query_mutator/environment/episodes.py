@@ -6,15 +6,15 @@ policy is used.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ppo.steps import ActionMask, Observation
 from query_mutator.environment.asking import Mutation, TargetAnswer, answer_flow, mutation_flow
 from query_mutator.environment.features import answer_features, query_features
+from query_mutator.models.calls import Failure
 from query_mutator.models.encoders import Vectors
 from query_mutator.models.flows import Encode
 from query_mutator.models.roles import Roles
@@ -53,22 +53,21 @@ class Rewrite:
     state: EpisodeState
     mutation: Mutation
     answer: TargetAnswer
-    asked_mutator: bool
-    asked_target: bool
 
     @property
-    def failure(self) -> str:
-        """Why the step failed, or ""."""
-        if self.mutation.failed:
-            return f"mutation: {self.mutation.reason}"
-        return f"answer: {self.answer.reason}" if self.answer.failed else ""
+    def failure(self) -> Failure | None:
+        """Why the step failed, if it did."""
+        for part, call in (("mutation", self.mutation.call), ("answer", self.answer.call)):
+            if call is not None and call.failure is not None:
+                return Failure(call.failure.kind, f"{part}: {call.failure.reason}")
+        return None
 
 
-def opening_flow(
+async def opening_flow(
     question: str, roles: Roles, *, max_rewrites: int, seed: int | None = None
-) -> Generator[Any, Any, tuple[EpisodeState, TargetAnswer]]:
+) -> tuple[EpisodeState, TargetAnswer]:
     """Asks the question unchanged: the state that every rewrite is compared with."""
-    answer = yield from answer_flow(question, roles, seed=seed)
+    answer = await answer_flow(question, roles, seed=seed)
     return opening_state(question, answer.text, cut=answer.cut, max_rewrites=max_rewrites), answer
 
 
@@ -88,29 +87,28 @@ def opening_state(question: str, answer: str, *, cut: bool, max_rewrites: int) -
     )
 
 
-def rewrite_flow(
+async def rewrite_flow(
     state: EpisodeState,
     number: int,
     operators: Sequence[Operator],
     roles: Roles,
     *,
     seed: int | None = None,
-) -> Generator[Any, Any, Rewrite]:
+) -> Rewrite:
     """Applies operator `number`, and asks the target if that changed the prompt.
 
     A template goes around the question and replaces the one before it; a rewrite by the model
     changes the question inside it.
     """
     operator = operators[number]
-    mutation: Mutation = yield from mutation_flow(state.current, operator, roles, seed=seed)
+    mutation = await mutation_flow(state.current, operator, roles, seed=seed)
     template, template_text = state.template, state.template_text
     if operator.template:
         template, template_text = number, operator.template
     prompt = template_text.replace("{query}", mutation.question)
     answer = TargetAnswer(state.answer, cut=state.answer_cut)
-    asked = prompt != state.prompt and not mutation.failed
-    if asked:
-        answer = yield from answer_flow(prompt, roles, seed=seed)
+    if prompt != state.prompt and not mutation.failed:
+        answer = await answer_flow(prompt, roles, seed=seed)
     after = replace(
         state,
         current=mutation.question,
@@ -122,7 +120,7 @@ def rewrite_flow(
         tried=(*state.tried, number),
         steps_left=state.steps_left - 1,
     )
-    return Rewrite(after, mutation, answer, operator.needs_model, asked)
+    return Rewrite(after, mutation, answer)
 
 
 class EpisodeView:
@@ -141,9 +139,16 @@ class EpisodeView:
         # Similarities, a one-hot of what was tried and of the template, the share of steps used.
         self.size = surface + 3 + 2 * num_operators + 1
 
-    def observe_flow(self, state: EpisodeState) -> Generator[Any, Any, Observation]:
-        """The observation of `state`; yields the texts that need embeddings."""
-        vectors: Vectors = yield Encode((state.original, state.current, state.answer))
+    async def observe_flow(self, state: EpisodeState) -> Observation:
+        """The observation of `state`, when its texts are embedded."""
+        return self.observation(state, await Encode(self.texts(state)))
+
+    def texts(self, state: EpisodeState) -> tuple[str, str, str]:
+        """The texts whose embeddings an observation needs."""
+        return state.original, state.current, state.answer
+
+    def observation(self, state: EpisodeState, vectors: Vectors) -> Observation:
+        """What the policy sees of `state`, whose `texts` have these embeddings."""
         original, current, answer = vectors
         tried = np.zeros(self.num_operators)
         tried[list(state.tried)] = 1.0

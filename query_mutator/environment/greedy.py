@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ppo.steps import ActionMask, Observation
-from query_mutator.environment.asking import CallCost, TargetAnswer
+from query_mutator.environment.asking import TargetAnswer
 from query_mutator.environment.episodes import (
     STOP_ACTION,
     EpisodeState,
@@ -19,6 +19,7 @@ from query_mutator.environment.episodes import (
     opening_flow,
     rewrite_flow,
 )
+from query_mutator.models.calls import Failure, Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.operators import Operator
 
@@ -44,19 +45,19 @@ class GreedyEpisode:
     rewrites: tuple[Rewrite, ...]
     probabilities: tuple[float, ...]
     """Of all actions, at the first choice; empty where there was none."""
-    failure: str = ""
+    failure: Failure | None = None
 
     @property
-    def mutation_costs(self) -> list[CallCost]:
-        return [rewrite.mutation.cost for rewrite in self.rewrites if rewrite.asked_mutator]
+    def mutation_calls(self) -> list[Outcome]:
+        return [call for rewrite in self.rewrites if (call := rewrite.mutation.call)]
 
     @property
-    def answer_costs(self) -> list[CallCost]:
-        asked = [rewrite.answer.cost for rewrite in self.rewrites if rewrite.asked_target]
-        return [self.opening.cost, *asked]
+    def answer_calls(self) -> list[Outcome]:
+        answers = [self.opening, *(rewrite.answer for rewrite in self.rewrites)]
+        return [answer.call for answer in answers if answer.call]
 
 
-def greedy_flow(
+async def greedy_flow(
     policy: Predictor,
     question: str,
     operators: Sequence[Operator],
@@ -64,27 +65,27 @@ def greedy_flow(
     roles: Roles,
     *,
     least_probability: float = 0.0,
-) -> Generator[Any, Any, GreedyEpisode]:
+) -> GreedyEpisode:
     """The flow of one question: ask, let the policy choose, rewrite, ask again.
 
     A choice that is less probable than `least_probability` is not carried out.
     """
-    state, opening = yield from opening_flow(question, roles, max_rewrites=view.max_rewrites)
+    state, opening = await opening_flow(question, roles, max_rewrites=view.max_rewrites)
     opened = state
     rewrites: list[Rewrite] = []
     first: tuple[float, ...] = ()
-    failure = opening.reason if opening.failed else ""
-    while not failure and state.steps_left > 0:
-        observation = yield from view.observe_flow(state)
+    failure = opening.call.failure if opening.call else None
+    while failure is None and state.steps_left > 0:
+        observation = await view.observe_flow(state)
         log_probs, _ = policy.predict(observation[None], view.action_mask(state)[None])
         probabilities = np.exp(log_probs[0])
         first = first or tuple(float(probability) for probability in probabilities)
         action = int(probabilities.argmax())
         if action == STOP_ACTION or probabilities[action] < least_probability:
             break
-        rewrite = yield from rewrite_flow(state, action - 1, operators, roles)
+        rewrite = await rewrite_flow(state, action - 1, operators, roles)
         failure = rewrite.failure
-        if not failure:
+        if failure is None:
             rewrites.append(rewrite)
             state = rewrite.state
     return GreedyEpisode(state, opened, opening, tuple(rewrites), first, failure)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from query_mutator.data import Question
-from query_mutator.environment.asking import CallCost
 from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_flow, rewrite_flow
 from query_mutator.environment.greedy import Predictor, greedy_flow
 from query_mutator.environment.scoring import score_flow
+from query_mutator.models.calls import Failure, Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.objectives import Objective, Score
 from query_mutator.operators import Operator
@@ -79,7 +79,7 @@ def fingerprint(question: Question) -> str:
     return hashlib.sha256(json.dumps(asdict(question), sort_keys=True).encode()).hexdigest()
 
 
-def measure_flow(question: Question, asking: Asking) -> Generator[Any, Any, Measured]:
+async def measure_flow(question: Question, asking: Asking) -> Measured:
     """The flow of one question: unchanged, by each operator, and as the policy would have it."""
     ways: dict[str, Tried] = {}
 
@@ -95,54 +95,57 @@ def measure_flow(question: Question, asking: Asking) -> Generator[Any, Any, Meas
             failure,
         )
 
-    state, answer = yield from opening_flow(
+    state, answer = await opening_flow(
         question.question, asking.roles, max_rewrites=asking.view.max_rewrites
     )
     if answer.failed:
         return result(None, f"answer: {answer.reason}")
-    score = yield from score_flow(question, state, asking.objective, asking.roles)
-    if isinstance(score, str):
-        return result(None, score)
-    ways[UNCHANGED] = _tried(score, state, [], [answer.cost], [])
+    score = await score_flow(question, state, asking.objective, asking.roles)
+    if isinstance(score, Failure):
+        return result(None, score.reason)
+    ways[UNCHANGED] = _tried(score, state, [], [answer.call], [])
     for number, operator in enumerate(asking.operators):
-        rewrite = yield from rewrite_flow(state, number, asking.operators, asking.roles)
-        if rewrite.failure:
-            return result(None, rewrite.failure)
-        score = yield from score_flow(question, rewrite.state, asking.objective, asking.roles)
-        if isinstance(score, str):
-            return result(None, score)
+        rewrite = await rewrite_flow(state, number, asking.operators, asking.roles)
+        if rewrite.failure is not None:
+            return result(None, rewrite.failure.reason)
+        score = await score_flow(question, rewrite.state, asking.objective, asking.roles)
+        if isinstance(score, Failure):
+            return result(None, score.reason)
         # A rewrite that changed nothing was answered before: by itself it would cost that call.
-        answered = rewrite.answer.cost if rewrite.asked_target else answer.cost
-        mutated = [rewrite.mutation.cost] if rewrite.asked_mutator else []
-        ways[operator.name] = _tried(score, rewrite.state, [operator.name], [answered], mutated)
+        asked = [rewrite.answer.call or answer.call]
+        mutated = [rewrite.mutation.call]
+        ways[operator.name] = _tried(score, rewrite.state, [operator.name], asked, mutated)
     if asking.policy is None:
         return result(None, "")
-    policy = yield from policy_flow(question, asking)
-    return result(None, policy) if isinstance(policy, str) else result(policy, "")
+    policy = await policy_flow(question, asking)
+    if isinstance(policy, Failure):
+        return result(None, policy.reason)
+    return result(policy, "")
 
 
-def policy_flow(question: Question, asking: Asking) -> Generator[Any, Any, Tried | str]:
-    """What the policy makes of the question, or the reason why a call has failed."""
+async def policy_flow(question: Question, asking: Asking) -> Tried | Failure:
+    """What the policy makes of the question, or why a call has failed."""
     assert asking.policy is not None
-    episode = yield from greedy_flow(
+    episode = await greedy_flow(
         asking.policy, question.question, asking.operators, asking.view, asking.roles
     )
-    if episode.failure:
+    if episode.failure is not None:
         return episode.failure
-    score = yield from score_flow(question, episode.state, asking.objective, asking.roles)
-    if isinstance(score, str):
+    score = await score_flow(question, episode.state, asking.objective, asking.roles)
+    if isinstance(score, Failure):
         return score
     chosen = [asking.operators[number].name for number in episode.state.tried]
-    return _tried(score, episode.state, chosen, episode.answer_costs, episode.mutation_costs)
+    return _tried(score, episode.state, chosen, episode.answer_calls, episode.mutation_calls)
 
 
 def _tried(
     score: Score,
     state: EpisodeState,
     operators: list[str],
-    answers: Sequence[CallCost],
-    mutations: Sequence[CallCost],
+    answers: Sequence[Outcome | None],
+    mutations: Sequence[Outcome | None],
 ) -> Tried:
+    answered, mutated = ([call for call in calls if call] for calls in (answers, mutations))
     return Tried(
         score.total,
         {name: asdict(term) for name, term in score.terms.items()},
@@ -150,7 +153,7 @@ def _tried(
         state.current,
         state.answer,
         operators,
-        len(answers),
-        len(mutations),
-        sum(cost.served_s for cost in (*answers, *mutations)),
+        len(answered),
+        len(mutated),
+        sum(call.reply.served_s for call in (*answered, *mutated)),
     )

@@ -9,7 +9,7 @@ from query_mutator.english.facts import find_facts
 from query_mutator.evaluation.comparison import Rate
 from query_mutator.evaluation.measuring import UNCHANGED, Measured, Tried, fingerprint
 from query_mutator.models.encoders import Encoder
-from query_mutator.objectives import Batch, Weights
+from query_mutator.objectives import AnsweredQuestion, Batch, Weights
 from query_mutator.objectives.helpful import make_helpful_objective
 from query_mutator.objectives.judge import JudgeAgreement, agreement_with_facts
 
@@ -41,19 +41,10 @@ def helpful_rate(encoder: Encoder) -> Rate:
     objective = make_helpful_objective(Weights())
 
     def rate(measured: Measured, tried: Sequence[Tried]) -> list[float]:
-        count = len(tried)
-        scores = objective(
-            Batch(
-                questions=[measured.question] * count,
-                rewritten_questions=[one.rewritten_question for one in tried],
-                answers=[one.answer for one in tried],
-                references=[""] * count,
-                key_facts=[()] * count,
-                encode=encoder.encode_each,
-                columns=[{}] * count,
-                evidence=[None] * count,
-            )
-        )
-        return [score.total for score in scores]
+        answered = [
+            AnsweredQuestion(measured.question, one.rewritten_question, "", one.answer, "")
+            for one in tried
+        ]
+        return [score.total for score in objective(Batch.of(answered, encoder.encode_each))]
 
     return rate

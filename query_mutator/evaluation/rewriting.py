@@ -39,9 +39,9 @@ class TrainingMemory:
         self._encoder = encoder
         gains: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for step in read_transitions(run):
-            first = step["query"] == step["original_query"]
-            if first and not step["failed"] and step["operator"] != "stop":
-                gains[step["original_query"]][step["operator"]].append(step["reward"])
+            first = step.query == step.original_query
+            if first and not step.failed and step.operator != "stop":
+                gains[step.original_query][step.operator].append(step.reward)
         self._questions = list(gains)
         self._gains = [
             {name: float(np.mean(rewards)) for name, rewards in sorted(by_operator.items())}

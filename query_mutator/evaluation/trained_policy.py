@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -66,11 +66,11 @@ class TrainedPolicy:
     env_steps: int
     """Steps that it has been trained for."""
 
-    def rewrite_flow(
+    async def rewrite_flow(
         self, question: str, roles: Roles, *, least_probability: float = 0.0
-    ) -> Generator[Any, Any, Rewritten]:
+    ) -> Rewritten:
         """The flow of one question, left alone where the policy is less sure than asked for."""
-        episode = yield from greedy_flow(
+        episode = await greedy_flow(
             self.policy,
             question,
             self.operators,
@@ -85,7 +85,7 @@ class TrainedPolicy:
             episode.opening.text,
             episode.state.answer,
             self._named(episode.probabilities),
-            episode.failure,
+            episode.failure.reason if episode.failure else "",
         )
 
     def _named(self, probabilities: Sequence[float]) -> dict[str, float]:

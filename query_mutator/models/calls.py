@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 Message = Mapping[str, str]
 OUTAGE = "outage"
 """The kind of failure of a call that waited in vain for a server to come back."""
 
 
+Result = TypeVar("Result")
+
+
+class Request(Generic[Result]):
+    """What a flow may wait for: `result = await request` hands it to whoever runs the flow."""
+
+    def __await__(self) -> Generator[Request[Result], Result, Result]:
+        return (yield self)
+
+
 @dataclass(frozen=True)
-class Call:
+class Call(Request["Outcome"]):
     """One chat request, complete: two equal calls deserve the same answer."""
 
     purpose: str

@@ -1,8 +1,8 @@
 """Chains of model calls, each at its own pace, with everything else done in batches.
 
-A flow is a generator: it yields what it needs (a `Call`, or a request such as `Encode` for a
-batched function) and is sent the result. Threads do I/O only; the caller's thread advances
-the flows, and answers all the batched requests of one kind together.
+A flow is a coroutine: it awaits what it needs, a `Call` or another request such as `Encode`,
+which a batched function answers. Threads do I/O only; the caller's thread advances the flows, and
+answers all the batched requests of one kind together.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import itertools
 import queue
 from collections import defaultdict
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from query_mutator.models.calls import Call, Outcome
+from query_mutator.models.calls import Call, Outcome, Request
 from query_mutator.models.client import TICK_S, ModelClient
+from query_mutator.models.encoders import Vectors
 
-Flow = Generator[Any, Any, Any]
+Result = TypeVar("Result")
+Flow = Coroutine[Any, Any, Result]
 BatchHandler = Callable[[Sequence[Any]], Sequence[Any]]
 Handlers = Mapping[type[Any], BatchHandler]
 
@@ -26,13 +28,13 @@ AT_ONCE = 64
 
 
 @dataclass(frozen=True)
-class Encode:
-    """A flow's wish for the embeddings of some texts."""
+class Encode(Request[Vectors]):
+    """The embeddings of some texts: a row of unit length for each."""
 
     texts: tuple[str, ...]
 
 
-class FlowRunner:
+class FlowRunner(Generic[Result]):
     """Advances flows as their answers arrive, with at most `max_workers` calls on a server.
 
     With None, each server is given as many as it shows that it can serve.
@@ -48,19 +50,19 @@ class FlowRunner:
         self.client = client
         self.max_workers = max_workers
         self._handlers = dict(handlers)
-        self._answered: queue.SimpleQueue[tuple[Hashable, Outcome]] = queue.SimpleQueue()
-        self._flows: dict[Hashable, Flow] = {}
-        self._progress: dict[Hashable, tuple[int, int]] = {}
+        self._answered: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
+        self._flows: dict[int, Flow[Result]] = {}
+        self._progress: dict[int, tuple[int, int]] = {}
         """How far each flow is: the number it was started with, and its calls so far."""
-        self._new: list[tuple[Hashable, None]] = []
-        self._finished: list[tuple[Hashable, Any]] = []
+        self._new: list[tuple[int, None]] = []
+        self._finished: list[tuple[int, Result]] = []
 
     @property
     def pending(self) -> int:
         """How many flows were started and not yet handed back by `wait`."""
         return len(self._flows) + len(self._finished)
 
-    def start(self, key: Hashable, flow: Flow, *, progress: int = 0) -> None:
+    def start(self, key: int, flow: Flow[Result], *, progress: int = 0) -> None:
         """Takes up `flow`; it advances in `wait`, which hands back its result under `key`.
 
         Where calls wait for a server, those of the flows with the least progress go first.
@@ -71,19 +73,24 @@ class FlowRunner:
         self._progress[key] = (progress, 0)
         self._new.append((key, None))
 
-    def wait(self) -> list[tuple[Hashable, Any]]:
+    def wait(self) -> list[tuple[int, Result]]:
         """The results of the flows that have ended: at least one, if any is pending."""
         new, self._new = self._new, []
-        self._advance(new)
-        while not self._finished and self._flows:
-            arrived = [self._next_answer()]
-            while not self._answered.empty():
-                arrived.append(self._answered.get())
-            self._advance(arrived)
+        try:
+            self._advance(new)
+            while not self._finished and self._flows:
+                arrived = [self._next_answer()]
+                while not self._answered.empty():
+                    arrived.append(self._answered.get())
+                self._advance(arrived)
+        except BaseException:
+            for flow in self._flows.values():
+                flow.close()  # one that has not begun would be told as never awaited
+            raise
         finished, self._finished = self._finished, []
         return finished
 
-    def _next_answer(self) -> tuple[Hashable, Outcome]:
+    def _next_answer(self) -> tuple[int, Outcome]:
         while (on_wait := self.client.on_wait) is not None:
             try:
                 return self._answered.get(timeout=TICK_S)
@@ -91,7 +98,7 @@ class FlowRunner:
                 on_wait()
         return self._answered.get()
 
-    def each(self, flows: Iterable[Flow]) -> Iterator[tuple[int, Any]]:
+    def each(self, flows: Iterable[Flow[Result]]) -> Iterator[tuple[int, Result]]:
         """The number and the result of every flow, as they end; not all are begun at once.
 
         Twice as many are under way as the servers are given calls: none waits for work.
@@ -104,22 +111,20 @@ class FlowRunner:
                 self.start(number, flow, progress=number)
             if not self.pending:
                 return
-            for key, result in self.wait():
-                assert isinstance(key, int)
-                yield key, result
+            yield from self.wait()
 
-    def run(self, flows: Sequence[Flow]) -> list[Any]:
+    def run(self, flows: Sequence[Flow[Result]]) -> list[Result]:
         """The results of all `flows`, in their order."""
         for key, flow in enumerate(flows):
             self.start(key, flow)
-        results: dict[Hashable, Any] = {}
+        results: dict[int, Result] = {}
         while self.pending:
             results.update(self.wait())
         return [results[key] for key in range(len(flows))]
 
-    def _advance(self, ready: Sequence[tuple[Hashable, Any]]) -> None:
+    def _advance(self, ready: Sequence[tuple[int, Any]]) -> None:
         while ready:
-            requests: dict[type, list[tuple[Hashable, Any]]] = defaultdict(list)
+            requests: dict[type, list[tuple[int, Any]]] = defaultdict(list)
             for key, value in ready:
                 try:
                     request = self._flows[key].send(value)
@@ -136,7 +141,7 @@ class FlowRunner:
                 results = self._handlers[kind]([request for _, request in asked])
                 ready.extend((key, result) for (key, _), result in zip(asked, results, strict=True))
 
-    def _submit(self, key: Hashable, call: Call) -> None:
+    def _submit(self, key: int, call: Call) -> None:
         begun, calls = self._progress[key]
         self._progress[key] = (begun, calls + 1)
         future = self.client.submit(
@@ -145,10 +150,10 @@ class FlowRunner:
         future.add_done_callback(lambda done: self._answered.put((key, done.result())))
 
 
-def encode_handler(encode: Callable[[Sequence[str]], Any]) -> BatchHandler:
+def encode_handler(encode: Callable[[Sequence[str]], Vectors]) -> BatchHandler:
     """A handler for `Encode`: the texts of all requests together, the rows given back to each."""
 
-    def handle(requests: Sequence[Encode]) -> list[Any]:
+    def handle(requests: Sequence[Encode]) -> list[Vectors]:
         rows = encode([text for request in requests for text in request.texts])
         results, start = [], 0
         for request in requests:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
@@ -28,7 +29,7 @@ class Models(Closing):
     encoder: Encoder
     connection: Connection
 
-    def runner(self, handlers: Handlers, *, max_workers: int | None = 8) -> FlowRunner:
+    def runner(self, handlers: Handlers, *, max_workers: int | None = 8) -> FlowRunner[Any]:
         """What advances flows that ask these models, batched requests answered by `handlers`."""
         return FlowRunner(self.client, handlers, max_workers=max_workers)
 

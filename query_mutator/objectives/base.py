@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from query_mutator.models.calls import Request
 from query_mutator.models.roles import Roles
 
 
@@ -67,10 +68,28 @@ class Batch:
     evidence: Sequence[Any] = field(default_factory=list)
     """What the objective's own `gather` found out, a value for each row."""
 
+    @classmethod
+    def of(
+        cls,
+        answered: Sequence[AnsweredQuestion],
+        encode: Callable[[Sequence[str]], npt.NDArray[np.float32]],
+    ) -> Batch:
+        """The columns of these rows."""
+        return cls(
+            questions=[one.question for one in answered],
+            rewritten_questions=[one.rewritten_question for one in answered],
+            answers=[one.answer for one in answered],
+            references=[one.reference for one in answered],
+            key_facts=[one.key_facts for one in answered],
+            encode=encode,
+            columns=[one.columns for one in answered],
+            evidence=[one.evidence for one in answered],
+        )
+
 
 @dataclass(frozen=True)
-class AnsweredQuestion:
-    """An answer that is about to be judged, and how it was asked for."""
+class AnsweredQuestion(Request[Score]):
+    """An answer that is about to be judged, and how it was asked for: awaited, it is a score."""
 
     question: str
     """What was asked, in the user's words."""
@@ -84,6 +103,8 @@ class AnsweredQuestion:
     reference: str = ""
     key_facts: tuple[tuple[str, ...], ...] = ()
     columns: dict[str, Any] = field(default_factory=dict)
+    evidence: Any = None
+    """What the objective's own `gather` found out."""
 
     def prompt_for(self, question: str) -> str:
         """What to send to ask another question in the same way."""
@@ -98,8 +119,8 @@ class Evidence:
     failure: str = ""
 
 
-Gather = Callable[[AnsweredQuestion, Roles], Generator[Any, Any, Evidence]]
-"""A flow of `models.flows`: it yields calls, is sent their outcomes, returns evidence."""
+Gather = Callable[[AnsweredQuestion, Roles], Coroutine[Any, Any, Evidence]]
+"""A flow of `models.flows`: it awaits calls, and returns evidence."""
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from query_mutator.models.calls import Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.objectives.base import (
     AnsweredQuestion,
@@ -72,11 +70,11 @@ def variants_of(question: str) -> dict[str, str]:
     return {name: variant for name, variant in made.items() if variant != question}
 
 
-def gather_answers(asked: AnsweredQuestion, roles: Roles) -> Generator[Any, Any, Evidence]:
+async def gather_answers(asked: AnsweredQuestion, roles: Roles) -> Evidence:
     """The target's answers to the variants, by name, each in the template of the question."""
     answers = {}
     for name, variant in variants_of(asked.rewritten_question).items():
-        outcome: Outcome = yield roles.answer_call(asked.prompt_for(variant))
+        outcome = await roles.answer_call(asked.prompt_for(variant))
         if outcome.failure is not None:
             return Evidence(failure=f"answer to the variant '{name}': {outcome.failure.reason}")
         answers[name] = outcome.text.strip()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from query_mutator.models.calls import Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.objectives.base import (
     AnsweredQuestion,
@@ -64,7 +62,7 @@ REASONS = {
 }
 
 
-def gather_verdict(asked: AnsweredQuestion, roles: Roles) -> Generator[Any, Any, Evidence]:
+async def gather_verdict(asked: AnsweredQuestion, roles: Roles) -> Evidence:
     """The verdict of the judge, asked twice with the order of the answers swapped."""
     if asked.answer == asked.first_answer:
         return Evidence(str(Verdict.SAME))
@@ -73,7 +71,7 @@ def gather_verdict(asked: AnsweredQuestion, roles: Roles) -> Generator[Any, Any,
         (asked.answer, asked.first_answer),
         (asked.first_answer, asked.answer),
     ):
-        outcome: Outcome = yield roles.judge_call(judge_prompt(asked, first, second, roles.num_ctx))
+        outcome = await roles.judge_call(judge_prompt(asked, first, second, roles.num_ctx))
         if outcome.failure is not None:
             return Evidence(failure=f"judge: {outcome.failure.reason}")
         letters.append(read_letter(outcome.text))

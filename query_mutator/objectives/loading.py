@@ -6,7 +6,7 @@ import difflib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -112,21 +112,21 @@ def _checked(objective: Objective, name: str) -> Objective:
 
 
 def _checked_gather(gather: Gather, name: str) -> Gather:
-    def checked(asked: AnsweredQuestion, roles: Roles) -> Generator[Any, Any, Evidence]:
-        flow, outcome = None, None
+    async def checked(asked: AnsweredQuestion, roles: Roles) -> Evidence:
+        flow, found = None, None
         while True:
             try:
-                flow = flow or gather(asked, roles)
-                wish = flow.send(outcome)
+                flow = flow or gather(asked, roles)  # a coroutine, or a generator of requests
+                request = flow.send(found)
             except StopIteration as stop:
                 if not isinstance(stop.value, Evidence):
                     raise _misbehaves(name, f"must gather Evidence, not {stop.value!r}") from None
                 return stop.value
             except (Exception, SystemExit) as error:  # whatever the user's flow raises
                 raise _misbehaves(name, f"failed: {type(error).__name__}: {error}") from error
-            if not isinstance(wish, Call | Encode):
-                raise _misbehaves(name, f"may ask for a Call or an Encode, not {wish!r}")
-            outcome = yield wish
+            if not isinstance(request, Call | Encode):
+                raise _misbehaves(name, f"may ask for a Call or an Encode, not {request!r}")
+            found = await request
 
     return checked
 

@@ -6,12 +6,12 @@ import argparse
 import shutil
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from query_mutator.base.pictures import figure
 from query_mutator.base.terminal import printable
+from query_mutator.environment.transition import Transition
 from query_mutator.runs.transitions import read_transitions, returns_by_update
 
 CURVE_PICTURE = "learning_curve.png"
@@ -92,16 +92,16 @@ def draw_curve(steps: list[int], returns: list[list[float]], path: Path) -> Path
     return path
 
 
-def best_examples(transitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def best_examples(transitions: list[Transition]) -> list[Transition]:
     """The first rewrites with the greatest rewards, of different questions."""
     valid = [
         step
         for step in transitions
-        if not step["failed"] and step["reward"] > 0 and step["query"] == step["original_query"]
+        if not step.failed and step.reward > 0 and step.query == step.original_query
     ]
-    best: dict[str, dict[str, Any]] = {}
-    for step in sorted(valid, key=lambda step: -step["reward"]):
-        best.setdefault(step["question_id"], step)
+    best: dict[str, Transition] = {}
+    for step in sorted(valid, key=lambda step: -step.reward):
+        best.setdefault(step.question_id, step)
         if len(best) == EXAMPLES:
             break
     return list(best.values())
@@ -123,17 +123,17 @@ def _without_middle(text: str, most: int) -> str:
     return text if len(text) <= 2 * half else f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
 
 
-def _example(number: int, step: dict[str, Any]) -> str:
+def _example(number: int, step: Transition) -> str:
     width = min(MAX_WIDTH, shutil.get_terminal_size().columns)
     rows = [
-        ("asked", step["query"]),
-        ("answer", step["previous_answer"]),
-        ("rewritten", step["rewritten_query"]),
-        ("answer", step["answer"]),
+        ("asked", step.query),
+        ("answer", step.previous_answer),
+        ("rewritten", step.rewritten_query),
+        ("answer", step.answer),
     ]
     lines = [
-        f"best example {number}: {printable(step['operator'])} raised the score "
-        f"from {step['previous_score']:.2f} to {step['score']:.2f}"
+        f"best example {number}: {printable(step.operator)} raised the score "
+        f"from {step.previous_score:.2f} to {step.score or 0:.2f}"
     ]
     for label, text in rows:
         lines += textwrap.wrap(

@@ -4,36 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 import numpy as np
 
 from ppo import RolloutStorage, UpdateStats
-from ppo.steps import EnvStep
+from query_mutator.environment.transition import Transition
 from query_mutator.models.backend import BackendStatus
 from query_mutator.models.client import CallCounts
 from query_mutator.runs import tags
-
-TRANSITION_KEYS = (
-    "question_id",
-    "category",
-    "operator",
-    "original_query",
-    "query",
-    "rewritten_query",
-    "rewritten_question",
-    "previous_answer",
-    "answer",
-    "previous_score",
-    "score",
-    "reward",
-    "terms",
-    "failed",
-    "failure",
-    "refused_rewrite",
-    "costs",
-)
 
 
 @dataclass
@@ -43,53 +23,37 @@ class RolloutLog:
     update: int
     first_step: int
     """The number of each environment's first step in this rollout."""
-    steps: dict[tuple[int, int], EnvStep] = field(default_factory=dict)
+    steps: dict[tuple[int, int], Transition] = field(default_factory=dict)
 
-    def add(self, step: int, env: int, result: EnvStep) -> None:
-        self.steps[step, env] = result
+    def add(self, step: int, env: int, transition: Transition) -> None:
+        self.steps[step, env] = replace(
+            transition, update=self.update, env=env, step=self.first_step + step
+        )
 
-    def transitions(self) -> list[dict[str, Any]]:
-        """One line for each step, ordered by step and environment: timing leaves no trace."""
-        lines = []
-        for (step, env), result in sorted(self.steps.items()):
-            line: dict[str, Any] = {
-                "update": self.update,
-                "env": env,
-                "step": self.first_step + step,
-                "terminated": result.terminated,
-                "episode_return": result.episode_return,
-            }
-            line.update((key, result.info[key]) for key in TRANSITION_KEYS)
-            # What a call took depends on the moment; what it said does not.
-            line["costs"] = {
-                name: {key: cost[key] for key in ("prompt_tokens", "completion_tokens")}
-                for name, cost in result.info["costs"].items()
-            }
-            lines.append(line)
-        return lines
+    def transitions(self) -> list[Transition]:
+        """Ordered by step and environment: timing leaves no trace."""
+        return [transition for _, transition in sorted(self.steps.items(), key=itemgetter(0))]
 
     def returns(self) -> list[float]:
         """The returns of the episodes that ended, failed ones left out."""
-        ordered = [result for _, result in sorted(self.steps.items())]
-        return [step.episode_return for step in ordered if step.episode_return is not None]
+        returns = [step.episode_return for step in self.transitions()]
+        return [found for found in returns if found is not None]
 
     def masked(self) -> int:
-        return sum(result.failed for result in self.steps.values())
+        return sum(step.failed for step in self.steps.values())
 
     def first_failure(self) -> str:
         """Why a step failed, the first in the order of steps and environments; "" if none did."""
-        failed = (result for _, result in sorted(self.steps.items()) if result.failed)
-        return next((str(result.info["failure"]) for result in failed), "")
+        return next((step.failure for step in self.transitions() if step.failed), "")
 
     def refused(self) -> int:
         """Rewrites that were not used."""
-        valid = (result for result in self.steps.values() if not result.failed)
-        return sum(bool(result.info["refused_rewrite"]) for result in valid)
+        return sum(bool(step.refused_rewrite) and not step.failed for step in self.steps.values())
 
     def metrics(self) -> dict[str, float]:
         """What the steps themselves tell."""
-        valid = [result for _, result in sorted(self.steps.items()) if not result.failed]
-        actions = Counter(result.info["operator"] for result in self.steps.values())
+        valid = [step for step in self.transitions() if not step.failed]
+        actions = Counter(step.operator for step in self.steps.values())
         metrics = {tags.STOP_SHARE: actions.pop("stop", 0) / len(self.steps)}
         for name, many in actions.items():
             metrics[tags.OPERATOR_SHARE.format(name=name)] = many / len(self.steps)
@@ -98,12 +62,12 @@ class RolloutLog:
         metrics[tags.MEAN_REWARD] = _mean([step.reward for step in valid])
         terms: dict[str, list[float]] = defaultdict(list)
         for step in valid:
-            for name, term in step.info["terms"].items():
-                terms[name].append(term["value"])
+            for name, term in step.terms.items():
+                terms[name].append(term.value)
         metrics |= {tags.TERM.format(name=name): _mean(found) for name, found in terms.items()}
         ended = [step for step in valid if step.episode_return is not None]
         if ended:
-            last = [step.info["score"] for step in ended]
+            last = [step.score or 0.0 for step in ended]
             returns = [step.episode_return or 0.0 for step in ended]
             metrics[tags.MEAN_RETURN] = _mean(returns)
             metrics[tags.SCORE_LAST] = _mean(last)

@@ -11,13 +11,15 @@ import numpy as np
 import torch
 from pydantic import NonNegativeInt
 
-from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, collect_rollout
+from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, UpdateStats, collect_rollout
 from ppo.steps import EnvStep
 from query_mutator.base.errors import ServerUnavailableError
 from query_mutator.base.stored import stored_as
 from query_mutator.data import sample_questions
-from query_mutator.environment.env import BatchedQueryMutationEnv, QueryMutationEnv
+from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.environment.scoring import flow_handlers, gain_flow
+from query_mutator.environment.transition import Transition
 from query_mutator.models.session import Models
 from query_mutator.runs.checkpoints import Checkpoint, misfit_told
 from query_mutator.runs.curves import CurveWriter
@@ -35,7 +37,7 @@ from query_mutator.runs.task import Task
 from query_mutator.training.counts import RunCounts, mean_or_none
 from query_mutator.training.progress import Progress
 from query_mutator.training.repeats import Repeats
-from query_mutator.training.time_spent import time_metrics
+from query_mutator.training.time_spent import Moment, Phases, time_metrics
 from query_mutator.training.trainer_state import Learner, copied, read_counts
 
 
@@ -180,18 +182,34 @@ class Trainer:
 
     def _one_update(self, writer: CurveWriter, progress: Progress) -> None:
         settings, counts = self.settings, self.counts
-        started = time.monotonic()
-        calls_before = self.models.client.counts()
-        servers_before = self.models.client.servers()
-        embedded_before = self.models.encoder.seconds
         left = settings.num_env_steps - counts.env_steps
         if settings.use_linear_lr_decay:
             self.algorithm.decay_lr(left / settings.num_env_steps)
+        began = Moment.of(self.models)
         storage, log, collected_again = self._collect_usable(left, progress)
-        collected, calls_collected = time.monotonic(), self.models.client.counts()
+        collected = Moment.of(self.models)
         stats = self.algorithm.update(storage, self.shuffle)
-        learned, calls_learned = time.monotonic(), self.models.client.counts()
+        phases = Phases(began, collected, Moment.of(self.models))
+        self._count(log, stats, phases, collected_again)
+        if counts.update % settings.log_interval == 0 or self.is_done:
+            metrics = log.metrics() | learning_metrics(storage, stats, self.algorithm.learning_rate)
+            metrics |= self._measured(phases, len(log.steps)) | counts.take_failures()
+            for tag, value in sorted(metrics.items()):
+                writer.add_scalar(tag, value, counts.env_steps)
+            client = self.models.client
+            progress.update_done(counts.update, self.updates, client.counts(), client.servers())
+        counts.wall_time_s += time.monotonic() - began.at_s
+        counts.collect_s += phases.collect_s
+        counts.learn_s += phases.learn_s
+        self._remember(writer)
+        if counts.update % settings.save_interval == 0:
+            self.save()
 
+    def _count(
+        self, log: RolloutLog, stats: UpdateStats, phases: Phases, collected_again: int
+    ) -> None:
+        """Adds an update to what the run adds up to, and its transitions to the log."""
+        counts = self.counts
         counts.update += 1
         counts.env_steps += len(log.steps)
         counts.trained_transitions += stats.trained_rows
@@ -200,8 +218,8 @@ class Trainer:
         counts.note_failures(
             failure_counts(
                 log,
-                calls_before,
-                calls_collected,
+                phases.began.calls,
+                phases.collected.calls,
                 kinds=counts.failures_by_kind,
                 collected_again=collected_again,
             )
@@ -209,45 +227,24 @@ class Trainer:
         if returns := log.returns():
             counts.note_return(float(np.mean(returns)), self.updates)
         counts.transitions_bytes = self.run.append_transitions(
-            log.transitions(), at=counts.transitions_bytes
+            [step.to_json() for step in log.transitions()], at=counts.transitions_bytes
         )
-        if counts.update % settings.log_interval == 0 or counts.env_steps >= settings.num_env_steps:
-            metrics = log.metrics()
-            metrics |= learning_metrics(
-                storage, stats, self.algorithm.optimizer.param_groups[0]["lr"]
-            )
-            metrics |= performance_metrics(
-                calls_before,
-                calls_collected,
-                steps=len(log.steps),
-                collect_s=collected - started,
-                learn_s=learned - collected,
-            )
-            metrics |= time_metrics(
-                calls_before,
-                calls_collected,
-                calls_learned,
-                slots=self._slots(),
-                collect_s=collected - started,
-                embed_s=self.models.encoder.seconds - embedded_before,
-                learn_s=learned - collected,
-            )
-            metrics |= counts.take_failures()
-            metrics |= server_metrics(
-                servers_before,
-                self.models.client.servers(),
-                found_out=settings.max_workers is None,
-            )
-            for tag, value in sorted(metrics.items()):
-                writer.add_scalar(tag, value, counts.env_steps)
-            client = self.models.client
-            progress.update_done(counts.update, self.updates, client.counts(), client.servers())
-        counts.wall_time_s += time.monotonic() - started
-        counts.collect_s += collected - started
-        counts.learn_s += learned - collected
-        self._remember(writer)
-        if counts.update % settings.save_interval == 0:
-            self.save()
+
+    def _measured(self, phases: Phases, steps: int) -> dict[str, float]:
+        """How fast an update went, where its time went, and how the servers fared."""
+        servers = self.models.client.servers()
+        found_out = self.settings.max_workers is None
+        return {
+            **performance_metrics(
+                phases.began.calls,
+                phases.collected.calls,
+                steps=steps,
+                collect_s=phases.collect_s,
+                learn_s=phases.learn_s,
+            ),
+            **time_metrics(phases, slots=self._slots()),
+            **server_metrics(phases.began.servers, servers, found_out=found_out),
+        }
 
     def _curve_writer(self) -> CurveWriter:
         first_step = self.counts.env_steps + 1
@@ -292,8 +289,8 @@ class Trainer:
         )
         log = RolloutLog(self.counts.update + 1, self.counts.env_steps // settings.num_processes)
 
-        def on_step(step: int, env: int, result: EnvStep) -> None:
-            log.add(step, env, result)
+        def on_step(step: int, env: int, result: EnvStep[Transition]) -> None:
+            log.add(step, env, result.info)
             if result.failed and (reason := client.why_gone()):
                 raise ServerUnavailableError(reason)
             progress.step(result.episode_return, client.counts(), client.servers())

@@ -12,7 +12,7 @@ import torch
 
 from ppo import PPO
 from query_mutator.base.stored import stored_as
-from query_mutator.environment.env import BatchedQueryMutationEnv
+from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.runs.checkpoints import (
     POLICY,
     Checkpoint,

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from query_mutator.environment.transition import Transition
 from query_mutator.reports.html.figures import ALL, Cell, Name, Numbers
-from query_mutator.runs.transitions import SCORES, read_transitions
+from query_mutator.runs.transitions import read_transitions
 
 RIGHT = 0.5
 """An answer counts as right from this score on."""
@@ -134,19 +135,20 @@ class Digest:
         few = max(50, len(self.before) // 4)
         return np.array(self.before[-few:]), np.array(self.after[-few:])
 
-    def add(self, step: dict[str, Any]) -> None:
+    def add(self, step: Transition) -> None:
         """Adds one transition."""
         self.transitions += 1
-        update = self.updates[int(step["update"])]
+        update = self.updates[step.update]
         update.steps += 1
-        operator = str(step["operator"])[:_LONGEST_KEY]
-        category = str(step.get("category") or "no category")[:_LONGEST_KEY]
+        operator = step.operator[:_LONGEST_KEY]
+        category = (step.category or "no category")[:_LONGEST_KEY]
         update.operators[LEAVES_ALONE if operator == STOP else operator] += 1
-        if step["failed"]:
+        if step.failed:
             self.failed += 1
             return
-        previous_score, score, reward = (float(step[name]) for name in SCORES)
-        if (gained := step["episode_return"]) is not None:
+        previous_score, score, reward = step.previous_score, step.score, step.reward
+        assert score is not None
+        if (gained := step.episode_return) is not None:
             update.episodes += 1
             update.returns += gained
             update.squared_returns += gained**2
@@ -161,20 +163,21 @@ class Digest:
             for place, value in enumerate((1, reward, *turned)):
                 cell[place] += value
         # A second rewrite is left out: what it was given is not what the person asked.
-        if step["query"] == step["original_query"] and reward:
+        if step.query == step.original_query and reward:
             self._consider(step, reward)
 
-    def _consider(self, step: dict[str, Any], reward: float) -> None:
+    def _consider(self, step: Transition, reward: float) -> None:
         """Keeps the example if it is among the best or the worst, one for each question."""
         kept, sign = (self.best, 1) if reward > 0 else (self.worst, -1)
-        question = str(step["question_id"])
+        question = step.question_id
         known = kept.get(question)
         if known is not None and sign * known.reward >= sign * reward:
             return
         texts = ("operator", "category", "query", "rewritten_query", "previous_answer", "answer")
-        values: dict[str, Any] = {key: str(step.get(key) or "")[:_LONGEST_TEXT] for key in texts}
-        values.update((key, float(step[key])) for key in SCORES)
-        kept[question] = Example(**values)
+        cut = {name: getattr(step, name)[:_LONGEST_TEXT] for name in texts}
+        kept[question] = Example(
+            **cut, previous_score=step.previous_score, score=step.score or 0.0, reward=reward
+        )
         if len(kept) > 4 * _KEPT:
             for name in sorted(kept, key=lambda name: -sign * kept[name].reward)[_KEPT:]:
                 del kept[name]
@@ -192,7 +195,7 @@ class Digest:
         return sorted(chosen, key=lambda example: -sign * example.reward)
 
 
-def digest(transitions: Iterable[dict[str, Any]]) -> Digest:
+def digest(transitions: Iterable[Transition]) -> Digest:
     """What the transitions add up to."""
     found = Digest()
     for step in transitions:

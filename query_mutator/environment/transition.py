@@ -1,0 +1,116 @@
+"""A step as it is remembered: what was asked, what was done about it, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeGuard
+
+from query_mutator.models.calls import Outcome
+from query_mutator.objectives import Term
+
+LARGEST = 1e15
+"""No score or return that is read is larger."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transition:
+    """One step of an episode: a line of a run's log, and what Gymnasium calls info."""
+
+    update: int = 0
+    env: int = 0
+    step: int = 0
+    """Where in a run it was made: the rollout's number, the environment's, and its step."""
+    terminated: bool = False
+    episode_return: float | None = None
+    """Of the episode that ended with it, if one did and nothing failed."""
+    question_id: str
+    category: str
+    operator: str
+    original_query: str
+    query: str
+    """What was sent before."""
+    rewritten_query: str
+    """What was sent then."""
+    rewritten_question: str
+    """The same without the text of a template."""
+    previous_answer: str
+    answer: str
+    previous_score: float
+    score: float | None
+    """None where a call has failed: what happened is not known."""
+    reward: float = 0.0
+    terms: dict[str, Term] = field(default_factory=dict)
+    failed: bool = False
+    failure: str = ""
+    refused_rewrite: str = ""
+    """Why the mutator's rewrite was not used."""
+    calls: dict[str, Outcome] = field(default_factory=dict)
+    """How its calls ended, by what they were for; not read back."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The line. What a call took depends on the moment; what it said does not."""
+        line = {item.name: getattr(self, item.name) for item in fields(self)}
+        calls: dict[str, Outcome] = line.pop("calls")
+        return line | {
+            "terms": terms_json(self.terms),
+            "costs": {name: _tokens(call) for name, call in calls.items()},
+        }
+
+    @classmethod
+    def from_json(cls, line: Any) -> Transition:
+        """What `to_json` gave; raises ValueError for what is not whole, or of another kind."""
+        if not isinstance(line, dict):
+            raise ValueError("it is no object")
+        values: dict[str, Any] = {item.name: line.get(item.name) for item in fields(cls)}
+        for item in fields(cls):
+            if (kind := _KINDS.get(str(item.type))) and type(values[item.name]) is not kind:
+                raise ValueError(f"{item.name} is not a {kind.__name__}")
+        may_lack = {"episode_return"} | ({"score"} if values["failed"] else set())
+        for name in ("previous_score", "reward", "score", "episode_return"):
+            if not (_is_number(values[name]) or (values[name] is None and name in may_lack)):
+                raise ValueError(f"{name} is not a number")
+        terms = values["terms"]
+        if not isinstance(terms, dict) or not all(isinstance(one, dict) for one in terms.values()):
+            raise ValueError("terms is not an object of objects")
+        return cls(**values | {"terms": {name: _term(terms[name]) for name in terms}, "calls": {}})
+
+    def info(self) -> dict[str, Any]:
+        """What an environment tells of a step: the line, and how its calls went."""
+        return self.to_json() | {"costs": costs_json(self.calls)}
+
+
+_KINDS = {"str": str, "int": int, "bool": bool}
+
+
+def terms_json(terms: Mapping[str, Term]) -> dict[str, Any]:
+    """The terms of a score as JSON has them."""
+    return {name: asdict(term) for name, term in terms.items()}
+
+
+def costs_json(calls: Mapping[str, Outcome]) -> dict[str, Any]:
+    """What calls took: tokens, the time that was waited, and that it took the server."""
+    return {
+        name: _tokens(call)
+        | {"latency_s": call.latency_s, "served_s": call.reply.served_s, "cached": call.cached}
+        for name, call in calls.items()
+    }
+
+
+def _tokens(call: Outcome) -> dict[str, int]:
+    return {
+        "prompt_tokens": call.reply.prompt_tokens,
+        "completion_tokens": call.reply.completion_tokens,
+    }
+
+
+def _term(plain: Mapping[str, Any]) -> Term:
+    value, why, weight = (plain.get(name) for name in ("value", "why", "weight"))
+    if not (_is_number(value) and isinstance(why, str) and _is_number(weight)):
+        raise ValueError("a term is not as it was written")
+    return Term(value, why, weight)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= LARGEST
