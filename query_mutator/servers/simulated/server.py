@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
 import threading
@@ -119,15 +120,16 @@ class SimulatedServer:
             load_time_s=self.load_time_s,
             warm_time_s=self.warm_time_s,
         )
+        recorded_s = self.recorded_latencies_s
         latency = Latency(
             mean_s=self.mean_latency_s,
             sigma=self.sigma,
-            recorded_s=self.recorded_latencies_s,
+            recorded_s=itertools.cycle(recorded_s) if recorded_s else None,
             seconds_per_token=self.seconds_per_token,
             seed=self.seed,
         )
         generator = Generator(
-            models=self.models,
+            models=list(self.models),
             answer=self.answer,
             latency=latency,
             scheduler=self._scheduler,
