@@ -1,9 +1,10 @@
-"""Plain values, as JSON has them, taken for what they were stored as."""
+"""Plain values, as JSON has them: taken for what they were stored as, and made fit to be stored."""
 
 from __future__ import annotations
 
 import functools
 import json
+import math
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -55,3 +56,12 @@ def _in_words(error: Any, name: str) -> str:
     if error["type"] in KINDS:
         return f"{name} is not {KINDS[error['type']]}"
     return f"{name} is {error['input']!r}"[:LONGEST_SHOWN]
+
+
+def without_infinities(value: Any) -> Any:
+    """The value with null for what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: without_infinities(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_infinities(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

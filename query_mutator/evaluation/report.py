@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from query_mutator.base.pictures import figure
+from query_mutator.base.stored import without_infinities
 from query_mutator.base.tables import Rows, layout
 from query_mutator.base.terminal import counted, printable
 from query_mutator.evaluation.comparison import Comparison, Way
@@ -100,18 +100,8 @@ def _judge_line(judge: JudgeAgreement | None) -> list[str]:
 
 
 def as_json(comparison: Comparison, verdict: Verdict, about: dict[str, Any]) -> dict[str, Any]:
-    """All figures, for programs."""
-    figures: dict[str, Any] = _finite({**about, **asdict(comparison)})
-    return {"verdict": asdict(verdict), **figures}
-
-
-def _finite(value: Any) -> Any:
-    """The value with null for what JSON has no number for: the ends of an unknown interval."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """All figures, for programs; null for the ends of an unknown interval."""
+    return {"verdict": asdict(verdict), **without_infinities({**about, **asdict(comparison)})}
 
 
 def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
