@@ -165,6 +165,23 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{ending}"
 
 
+def progress_bar(
+    total: int, done: int, *, doing: str = "", unit: str = "", smoothing: float = 0.3
+) -> Any:
+    """A bar on standard error, of which `done` is filled; where that is no terminal, none."""
+    from tqdm import tqdm
+
+    figures = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
+    return tqdm(
+        total=total,
+        initial=done,
+        disable=None,
+        dynamic_ncols=True,
+        smoothing=smoothing,
+        bar_format=f"{doing}{figures}{unit} [{{elapsed}}<{{remaining}}] {{desc}}",
+    )
+
+
 class TerminalHandler(logging.Handler):
     """Log messages on standard error, above a progress bar that may be there."""
 

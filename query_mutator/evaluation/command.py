@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
 from query_mutator.base.errors import ServerUnavailableError, UserError
-from query_mutator.base.terminal import counted, printable, show_warnings
+from query_mutator.base.terminal import counted, printable, progress_bar, show_warnings
 from query_mutator.data import Question, load_questions, sample_questions, split_questions
 from query_mutator.environment.scoring import flow_handlers
 from query_mutator.evaluation.comparison import compare
@@ -267,15 +266,7 @@ def _ask(
     total = len(waiting)
     waiting = [(q, how) for q, how in waiting if fingerprint(q) not in records.measured]
     failed = 0
-    with tqdm(
-        total=total,
-        initial=total - len(waiting),
-        unit="question",
-        disable=None,
-        dynamic_ncols=True,
-        bar_format="evaluating {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
-        " [{elapsed}<{remaining}] {desc}",
-    ) as bar:
+    with progress_bar(total, total - len(waiting), doing="evaluating ") as bar:
         models.client.on_wait = lambda: _show_pause(bar, models.client.outage())
         for _, measured in runner.each(measure_flow(question, how) for question, how in waiting):
             failed += bool(measured.failure)
@@ -287,7 +278,7 @@ def _ask(
                 raise ServerUnavailableError(reason)
 
 
-def _show_pause(bar: tqdm[Any], outage: Outage | None) -> None:
+def _show_pause(bar: Any, outage: Outage | None) -> None:
     if outage is not None:
         bar.set_description_str(printable(str(outage)))
 

@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from query_mutator.base.children import module_command, module_environment
 from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
-from query_mutator.base.terminal import printable
+from query_mutator.base.terminal import printable, progress_bar
 from query_mutator.reports.grid import SweptRun, command_of
 from query_mutator.runs.directory import CONFIG, RunDirectory
 
@@ -233,22 +232,12 @@ class _Bar(Closing):
     """Environment steps of all runs together."""
 
     def __init__(self, runs: Sequence[SweptRun], finished: set[str]) -> None:
-        from tqdm import tqdm
-
         self._lock = threading.Lock()
         self._steps = {run.name: run.env_steps if run.name in finished else 0 for run in runs}
         self._begun = len(finished & set(self._steps))
         self._many = len(runs)
         self._total = sum(run.env_steps for run in runs)
-        self._bar: Any = tqdm(
-            total=self._total,
-            initial=sum(self._steps.values()),
-            unit="step",
-            dynamic_ncols=True,
-            bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} steps"
-            " [{elapsed}<{remaining}] {desc}",
-            disable=None,
-        )
+        self._bar = progress_bar(self._total, sum(self._steps.values()), unit=" steps")
 
     def close(self) -> None:
         self._bar.close()
