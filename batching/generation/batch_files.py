@@ -14,7 +14,7 @@ from batching.core import BatchSpec, Sample
 from batching.generation.batches import CollatedBatch, collate
 from batching.planning import BatchPlan
 from query_mutator.base.closing import Closing
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import UserError, refused
 from query_mutator.base.files import PARTIAL, remove_partial, write_atomically
 from query_mutator.base.locks import take
 from query_mutator.base.stored import stored_as
@@ -111,11 +111,9 @@ class BatchWriter(Closing):
         self._digests: dict[tuple[int, int], str] = {}
         counts = tuple(len(epoch) for epoch in plan.epochs)
         self._manifest = Manifest(plan.fingerprint, plan.meta.tokenizer_hash, pad_id, counts)
-        try:
+        with refused(f"cannot write batches to {directory}"):
             self.directory.mkdir(parents=True, exist_ok=True)
             self._handle: int | None = os.open(self.directory, os.O_RDONLY)
-        except OSError as error:
-            raise UserError(f"cannot write batches to {directory}: {error.strerror}") from error
         try:
             take(self._handle, self.directory)
             self._begin(resume)

@@ -22,7 +22,7 @@ import numpy as np
 
 from batching.core.arrays import IntArray
 from query_mutator.base.closing import Closing
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import UserError, refused
 from query_mutator.base.files import PARTIAL, sync
 from query_mutator.base.locks import take
 from query_mutator.base.untrusted import open_file, parse_json
@@ -47,6 +47,7 @@ class LengthEntry:
     tokenizer_hash: str
 
 
+@dataclass(eq=False)
 class LengthCache(Closing):
     """Lengths by sample id, in a file that a kill does not harm.
 
@@ -54,20 +55,12 @@ class LengthCache(Closing):
     by a kill is dropped when the file is opened again, and nothing else is.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        tokenizer_hash: str,
-        dataset_hash: str,
-        lengths: dict[str, int],
-        handle: int | None,
-    ) -> None:
-        self.path = path
-        self.tokenizer_hash = tokenizer_hash
-        self.dataset_hash = dataset_hash
-        """Of the data set that was measured; "" where nobody said."""
-        self._lengths = lengths
-        self._handle = handle
+    path: Path
+    tokenizer_hash: str
+    dataset_hash: str
+    """Of the data set that was measured; "" where nobody said."""
+    _lengths: dict[str, int]
+    _handle: int | None
 
     @classmethod
     def create(
@@ -268,10 +261,8 @@ def _own_lines(block: bytes, tokenizer_hash: str) -> tuple[list[str], list[int]]
 
 def _open_to_write(path: Path) -> int:
     open_file(path, "the length cache").close()
-    try:
+    with refused(f"cannot add to the length cache {path}"):
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-    except OSError as error:
-        raise UserError(f"cannot add to the length cache {path}: {error.strerror}") from error
     try:
         take(handle, path)
     except BaseException:

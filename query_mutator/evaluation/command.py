@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from query_mutator.base.errors import ServerUnavailableError, UserError
+from query_mutator.base.errors import ServerUnavailableError, UserError, refused
 from query_mutator.base.terminal import counted, printable, progress_bar, show_warnings
 from query_mutator.data import Question, load_questions, sample_questions, split_questions
 from query_mutator.environment.scoring import flow_handlers
@@ -241,10 +241,8 @@ def _measure(
 ) -> Records:
     """The questions of the plan, asked; what an interruption leaves is kept."""
     asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
-    try:
+    with refused(f"cannot write to {plan.directory}"):
         records = Records(plan.directory, _fingerprint(asking, settings, task, models))
-    except OSError as error:
-        raise UserError(f"cannot write to {plan.directory}: {error.strerror}") from error
     try:
         _ask(plan, asking, models, records, settings.max_workers)
     except (KeyboardInterrupt, ServerUnavailableError):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import refused
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +57,8 @@ class _Session:
 
 def event_files(directory: Path) -> list[Path]:
     """The event files right in a directory."""
-    try:
+    with refused(f"cannot read {directory}"):
         return sorted(p for p in directory.iterdir() if "tfevents" in p.name and p.is_file())
-    except OSError as error:
-        raise UserError(f"cannot read {directory}: {error.strerror}") from error
 
 
 def read_curves(directory: Path) -> dict[str, Curve]:
@@ -204,10 +202,8 @@ def _records(file: Path) -> Iterator[bytes]:
 
     A record that ends too early is one that a writer has not finished, and ends the file quietly.
     """
-    try:
+    with refused(f"cannot read {file}"):
         content = file.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from error
     position = 0
     while position + HEADER_BYTES <= len(content):
         length, check = HEADER.unpack_from(content, position)

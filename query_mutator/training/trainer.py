@@ -38,7 +38,7 @@ from query_mutator.training.counts import RunCounts, mean_or_none
 from query_mutator.training.progress import Progress
 from query_mutator.training.repeats import Repeats
 from query_mutator.training.time_spent import Moment, Phases, time_metrics
-from query_mutator.training.trainer_state import Learner, copied, read_counts
+from query_mutator.training.trainer_state import Learner, read_counts
 
 
 class Trainer:
@@ -161,7 +161,7 @@ class Trainer:
         )
         self.counts = read_counts(checkpoint.state["counts"])
         self.learner.take_up(checkpoint, self.run.path)
-        self._before_resume = RunCounts(**copied(checkpoint.state["counts"]))
+        self._before_resume = read_counts(checkpoint.state["counts"])
         self._curve_sizes = checkpoint.state["curves"]
         store.tidy(self.counts.env_steps)
         self.run.cut_back(self.counts.transitions_bytes, self._curve_sizes)

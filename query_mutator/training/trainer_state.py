@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ class Learner:
             "python_random": random.getstate(),
             "numpy_random": [keys.tolist(), *rest],
             "envs": self.envs.get_state(),
-            "counts": copied(counts),
+            "counts": deepcopy(counts),
             "curves": dict(curves),
         }
         return Checkpoint(tensors, state)
@@ -122,15 +123,6 @@ def read_counts(saved: Any) -> RunCounts:
     if set(saved) != set(vars(counts)):
         raise ValueError("the counts are others than this version keeps")
     return counts
-
-
-def copied(value: Any) -> Any:
-    """A copy of plain values, nested in dictionaries and lists."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [copied(item) for item in value]
-    return value
 
 
 def _set_numpy(saved: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from query_mutator.base import pictures
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import refused
 from query_mutator.reports.html import findings, several
 from query_mutator.reports.html.figures import (
     ALL,
@@ -43,10 +43,8 @@ def colour(of: str) -> str:
 
 def draw_all(materials: Sequence[Material], directory: Path) -> list[Path]:
     """Draws every figure there is, as RUN-FIGURE.png, several runs numbered; returns the files."""
-    try:
+    with refused(f"cannot write to {directory}"):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write to {directory}: {error.strerror}") from error
     figures: list[tuple[str, Figure | None]] = []
     if len(materials) > 1:
         found = several.together(materials)
