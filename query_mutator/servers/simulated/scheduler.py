@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -29,43 +29,24 @@ class Slots:
     """A number of places that are given in the order in which they were asked for."""
 
     def __init__(self, count: int, recorder: Recorder) -> None:
-        self._free = count
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._free = asyncio.Semaphore(count)
         self._recorder = recorder
 
     async def take(self) -> None:
         """Return once a slot is held."""
         self._recorder.queue_seen()
-        if self._free:
-            self._free -= 1
-        else:
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            self._recorder.queued(+1)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if turn.cancelled():
-                    self._waiting.remove(turn)
-                else:  # The slot came in the moment in which its taker was cancelled.
-                    self._hand_on()
-                raise
-            finally:
-                self._recorder.queued(-1)
+        waits = int(self._free.locked())
+        self._recorder.queued(+waits)
+        try:
+            await self._free.acquire()
+        finally:
+            self._recorder.queued(-waits)
         self._recorder.served(+1)
 
     def give_back(self) -> None:
         """Hand the slot to the next in the queue."""
         self._recorder.served(-1)
-        self._hand_on()
-
-    def _hand_on(self) -> None:
-        for turn in self._waiting:
-            if not turn.done():
-                self._waiting.remove(turn)
-                turn.set_result(None)
-                return
-        self._free += 1
+        self._free.release()
 
 
 @dataclass(eq=False)
