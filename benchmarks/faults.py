@@ -7,7 +7,6 @@ server knows, and steps are made until as many are valid as without.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import queue
@@ -162,8 +161,8 @@ def learn(
     return counted
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
     parser = OneLineParser(prog="python -m benchmarks.faults", description=__doc__)
     add = parser.add_argument
     add("--seeds", type=at_least(1), default=10, help="tasks, each its own seed (default: 10)")
@@ -171,12 +170,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="as many valid steps as N full rollouts have (default: 16)")  # fmt: skip
     add("--retries", type=at_least(0), default=0,
         help="further attempts of a call that failed (default: 0)")  # fmt: skip
-    return parser
-
-
-def run(argv: Sequence[str] | None = None) -> int:
-    """What the command does; errors are raised."""
-    args = build_parser().parse_args(argv)
+    args = parser.parse_args(argv)
     from tqdm import tqdm
 
     torch.set_num_threads(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,18 +14,13 @@ from query_mutator.base.flags import at_least
 from query_mutator.base.terminal import OneLineParser, as_main, leave
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
     parser = OneLineParser(prog="python -m benchmarks.length_cache", description=__doc__)
     parser.add_argument(
         "--entries", type=at_least(1), default=1_000_000, help="entries (default: 1000000)"
     )
-    return parser
-
-
-def run(argv: Sequence[str] | None = None) -> int:
-    """What the command does; errors are raised."""
-    args = build_parser().parse_args(argv)
+    args = parser.parse_args(argv)
     lengths = np.random.default_rng(0).lognormal(5.39, 0.92, args.entries).astype(int) + 1
     entries = {f"sample-{number:07d}": length for number, length in enumerate(lengths.tolist())}
     with tempfile.TemporaryDirectory() as directory:

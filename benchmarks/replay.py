@@ -19,23 +19,6 @@ BARS_MS = {"sample": 0.3, "update": 0.5}
 WARM_UP = 50
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = OneLineParser(
-        prog="python -m benchmarks.replay",
-        description=__doc__,
-        epilog="Example: python -m benchmarks.replay --entries 100000",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    add = parser.add_argument
-    add("--entries", type=at_least(1), default=100_000, help="samples in the buffer")
-    add("--batch", type=at_least(1), default=32, help="samples drawn and updated at a time")
-    add("--rounds", type=at_least(1), default=2000, help="how often each is measured")
-    add("--tokens", type=at_least(1), default=32, help="tokens of a sample")
-    add("--save", action="store_true", help="measure saving and loading too")
-    return parser
-
-
 def times_ms(work: Callable[[], object], rounds: int) -> np.ndarray:
     """How long each of so many calls took."""
     for _ in range(WARM_UP):
@@ -61,7 +44,19 @@ def measured(buffer: ReplayBuffer, batch: int, rounds: int) -> dict[str, np.ndar
 
 def run(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
-    args = build_parser().parse_args(argv)
+    parser = OneLineParser(
+        prog="python -m benchmarks.replay",
+        description=__doc__,
+        epilog="Example: python -m benchmarks.replay --entries 100000",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--entries", type=at_least(1), default=100_000, help="samples in the buffer")
+    add("--batch", type=at_least(1), default=32, help="samples drawn and updated at a time")
+    add("--rounds", type=at_least(1), default=2000, help="how often each is measured")
+    add("--tokens", type=at_least(1), default=32, help="tokens of a sample")
+    add("--save", action="store_true", help="measure saving and loading too")
+    args = parser.parse_args(argv)
     generator = np.random.default_rng(0)
     mask = (1,) * args.tokens
     samples = [

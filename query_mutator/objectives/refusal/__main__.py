@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,17 +18,12 @@ TEST_FILES = Path("query_mutator/data/refusals/test")
 SHOWN_CHARACTERS = 100
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
     parser = OneLineParser(prog="python -m query_mutator.objectives.refusal", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--show", action="store_true", help="print the answers it gets wrong")
-    return parser
-
-
-def run(argv: Sequence[str] | None = None) -> int:
-    """What the command does; errors are raised."""
-    args = build_parser().parse_args(argv)
+    args = parser.parse_args(argv)
     rows = read_labelled(args.files or sorted(TEST_FILES.glob("*.jsonl")))
     questions, answers = ([row[name] for row in rows] for name in ("question", "answer"))
     found = find_refusals(questions, answers, load_encoder().encode_each)
