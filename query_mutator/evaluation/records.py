@@ -26,8 +26,9 @@ class Records:
         if not lines or lines[0] != header:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             if self.path.exists():
-                before = str(lines[0].get("fingerprint", "")) if _is_header(lines) else ""
-                self.path.replace(directory / OLDER.format(before[:8] or "damaged"))
+                before = lines[0] if lines and isinstance(lines[0], dict) else {}
+                older = str(before.get("fingerprint", ""))[:8] or "damaged"
+                self.path.replace(directory / OLDER.format(older))
             self._write([header])
             return
         for line in lines[1:]:
@@ -66,7 +67,3 @@ class Records:
 
 def _lines(records: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-
-
-def _is_header(lines: list[Any]) -> bool:
-    return bool(lines) and isinstance(lines[0], dict)
