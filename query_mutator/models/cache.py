@@ -156,17 +156,13 @@ class ResponseCache:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             # Autocommit: every statement stands for itself, so no thread holds a lock for long.
-            connection = sqlite3.connect(
-                self.path,
-                timeout=self._patience_ms / 1000,
-                isolation_level=None,
-                check_same_thread=False,
-            )
+            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
             self._local.connection = connection
             with self._lock:
                 self._connections.append(connection)
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
             connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute(f"PRAGMA busy_timeout = {self._patience_ms}")
             connection.execute("PRAGMA synchronous = NORMAL")
         return connection
 
