@@ -17,7 +17,7 @@ from batching.generation.batches import CollatedBatch, collate
 from batching.planning import BatchPlan
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import PARTIAL, remove_partial, write_atomically
-from query_mutator.base.locks import take
+from query_mutator.base.locks import LOCK, only_writer
 from query_mutator.base.terminal import counted
 from query_mutator.base.untrusted import DEEPEST, open_file, parse_json, read_text
 
@@ -124,18 +124,19 @@ class BatchWriter:
         self._manifest = Manifest(plan.fingerprint, plan.meta.tokenizer_hash, pad_id, counts)
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            self._handle: int | None = os.open(self.directory, os.O_RDONLY)
+            self._taken = contextlib.ExitStack()
+            self._taken.enter_context(only_writer(self.directory, within=True))
         except OSError as error:
             raise UserError(f"cannot write batches to {directory}: {error.strerror}") from error
         try:
-            take(self._handle, self.directory)
             self._begin(resume)
         except BaseException:
             self.close()
             raise
 
     def _begin(self, resume: bool) -> None:
-        names = [name for name in os.listdir(self.directory) if not name.endswith(PARTIAL)]
+        found = set(os.listdir(self.directory)) - {LOCK}
+        names = [name for name in found if not name.endswith(PARTIAL)]
         if not names:
             remove_partial(self.directory)
             self._manifest.write(self.directory)
@@ -223,9 +224,7 @@ class BatchWriter:
 
     def close(self) -> None:
         """Gives the directory free for another writer."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        self._taken.close()
 
     def __enter__(self) -> BatchWriter:
         return self

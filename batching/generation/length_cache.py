@@ -6,6 +6,7 @@ entry. It only ever grows. A sample that is added again is measured anew: its la
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -22,8 +23,8 @@ import numpy as np
 
 from batching.core.arrays import IntArray
 from query_mutator.base.errors import UserError
-from query_mutator.base.files import PARTIAL, sync
-from query_mutator.base.locks import take
+from query_mutator.base.files import BINARY, PARTIAL, sync
+from query_mutator.base.locks import only_writer
 from query_mutator.base.untrusted import open_file, parse_json
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class LengthCache:
         dataset_hash: str,
         lengths: dict[str, int],
         handle: int | None,
+        taken: contextlib.ExitStack,
     ) -> None:
         self.path = path
         self.tokenizer_hash = tokenizer_hash
@@ -67,6 +69,7 @@ class LengthCache:
         """Of the data set that was measured; "" where nobody said."""
         self._lengths = lengths
         self._handle = handle
+        self._taken = taken
 
     @classmethod
     def create(
@@ -104,8 +107,8 @@ class LengthCache:
         named. Read only, the file may be one that another process is adding to.
         """
         path = Path(path)
-        handle = None if read_only else _open_to_write(path)
-        try:
+        with contextlib.ExitStack() as taken:
+            handle = None if read_only else _open_to_write(path, taken)
             header, lengths, whole_bytes, torn_bytes = _read(path)
             for name, wanted in (
                 ("tokenizer_hash", tokenizer_hash),
@@ -127,11 +130,8 @@ class LengthCache:
                 )
             if handle is not None:
                 _repair(handle, whole_bytes)
-        except BaseException:
-            if handle is not None:
-                os.close(handle)
-            raise
-        return cls(path, header["tokenizer_hash"], header.get("dataset_hash", ""), lengths, handle)
+            own_hash, data_hash = header["tokenizer_hash"], header.get("dataset_hash", "")
+            return cls(path, own_hash, data_hash, lengths, handle, taken.pop_all())
 
     def add(self, sample_id: str, length: int) -> None:
         """Adds one entry, or measures a known sample anew."""
@@ -191,8 +191,8 @@ class LengthCache:
             try:
                 os.fsync(self._handle)
             finally:
-                os.close(self._handle)
                 self._handle = None
+                self._taken.close()
 
     def __enter__(self) -> LengthCache:
         return self
@@ -276,17 +276,14 @@ def _own_lines(block: bytes, tokenizer_hash: str) -> tuple[list[str], list[int]]
     return ids, lengths
 
 
-def _open_to_write(path: Path) -> int:
+def _open_to_write(path: Path, taken: contextlib.ExitStack) -> int:
     open_file(path, "the length cache").close()
     try:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        taken.enter_context(only_writer(path.resolve()))
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | BINARY)
     except OSError as error:
         raise UserError(f"cannot add to the length cache {path}: {error.strerror}") from error
-    try:
-        take(handle, path)
-    except BaseException:
-        os.close(handle)
-        raise
+    taken.callback(os.close, handle)
     return handle
 
 
@@ -378,5 +375,6 @@ def _repair(handle: int, whole_bytes: int) -> None:
     """Cuts off a torn last line; ends a whole one that lacks its line break."""
     if os.fstat(handle).st_size > whole_bytes:
         os.ftruncate(handle, whole_bytes)
-    if os.pread(handle, 1, whole_bytes - 1) != b"\n":
+    os.lseek(handle, whole_bytes - 1, os.SEEK_SET)
+    if os.read(handle, 1) != b"\n":
         os.write(handle, b"\n")
