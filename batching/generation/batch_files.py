@@ -16,7 +16,7 @@ from batching.planning import BatchPlan
 from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError, refused
 from query_mutator.base.files import PARTIAL, remove_partial, write_atomically
-from query_mutator.base.locks import take
+from query_mutator.base.locks import LOCK, only_writer
 from query_mutator.base.stored import stored_as
 from query_mutator.base.terminal import counted
 from query_mutator.base.untrusted import DEEPEST, open_file, parse_json, read_text
@@ -113,16 +113,17 @@ class BatchWriter(Closing):
         self._manifest = Manifest(plan.fingerprint, plan.meta.tokenizer_hash, pad_id, counts)
         with refused(f"cannot write batches to {directory}"):
             self.directory.mkdir(parents=True, exist_ok=True)
-            self._handle: int | None = os.open(self.directory, os.O_RDONLY)
+            self._taken = contextlib.ExitStack()
+            self._taken.enter_context(only_writer(self.directory, within=True))
         try:
-            take(self._handle, self.directory)
             self._begin(resume)
         except BaseException:
             self.close()
             raise
 
     def _begin(self, resume: bool) -> None:
-        names = [name for name in os.listdir(self.directory) if not name.endswith(PARTIAL)]
+        found = set(os.listdir(self.directory)) - {LOCK}
+        names = [name for name in found if not name.endswith(PARTIAL)]
         if not names:
             remove_partial(self.directory)
             self._manifest.write(self.directory)
@@ -210,9 +211,7 @@ class BatchWriter(Closing):
 
     def close(self) -> None:
         """Gives the directory free for another writer."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        self._taken.close()
 
 
 def _is_planned(batch: CollatedBatch, planned: BatchSpec) -> bool:

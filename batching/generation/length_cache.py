@@ -6,6 +6,7 @@ entry. It only ever grows. A sample that is added again is measured anew: its la
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -23,8 +24,8 @@ import numpy as np
 from batching.core.arrays import IntArray
 from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError, refused
-from query_mutator.base.files import PARTIAL, sync
-from query_mutator.base.locks import take
+from query_mutator.base.files import BINARY, PARTIAL, sync
+from query_mutator.base.locks import only_writer
 from query_mutator.base.untrusted import open_file, parse_json
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class LengthCache(Closing):
     """Of the data set that was measured; "" where nobody said."""
     _lengths: dict[str, int]
     _handle: int | None
+    _taken: contextlib.ExitStack
 
     @classmethod
     def create(
@@ -98,8 +100,8 @@ class LengthCache(Closing):
         named. Read only, the file may be one that another process is adding to.
         """
         path = Path(path)
-        handle = None if read_only else _open_to_write(path)
-        try:
+        with contextlib.ExitStack() as taken:
+            handle = None if read_only else _open_to_write(path, taken)
             header, lengths, whole_bytes, torn_bytes = _read(path)
             for name, wanted in (
                 ("tokenizer_hash", tokenizer_hash),
@@ -121,11 +123,8 @@ class LengthCache(Closing):
                 )
             if handle is not None:
                 _repair(handle, whole_bytes)
-        except BaseException:
-            if handle is not None:
-                os.close(handle)
-            raise
-        return cls(path, header["tokenizer_hash"], header.get("dataset_hash", ""), lengths, handle)
+            own_hash, data_hash = header["tokenizer_hash"], header.get("dataset_hash", "")
+            return cls(path, own_hash, data_hash, lengths, handle, taken.pop_all())
 
     def add(self, sample_id: str, length: int) -> None:
         """Adds one entry, or measures a known sample anew."""
@@ -185,8 +184,8 @@ class LengthCache(Closing):
             try:
                 os.fsync(self._handle)
             finally:
-                os.close(self._handle)
                 self._handle = None
+                self._taken.close()
 
 
 def _write_first(path: Path, content: bytes) -> None:
@@ -259,15 +258,12 @@ def _own_lines(block: bytes, tokenizer_hash: str) -> tuple[list[str], list[int]]
     return ids, lengths
 
 
-def _open_to_write(path: Path) -> int:
+def _open_to_write(path: Path, taken: contextlib.ExitStack) -> int:
     open_file(path, "the length cache").close()
     with refused(f"cannot add to the length cache {path}"):
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-    try:
-        take(handle, path)
-    except BaseException:
-        os.close(handle)
-        raise
+        taken.enter_context(only_writer(path.resolve()))
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | BINARY)
+    taken.callback(os.close, handle)
     return handle
 
 
@@ -359,5 +355,6 @@ def _repair(handle: int, whole_bytes: int) -> None:
     """Cuts off a torn last line; ends a whole one that lacks its line break."""
     if os.fstat(handle).st_size > whole_bytes:
         os.ftruncate(handle, whole_bytes)
-    if os.pread(handle, 1, whole_bytes - 1) != b"\n":
+    os.lseek(handle, whole_bytes - 1, os.SEEK_SET)
+    if os.read(handle, 1) != b"\n":
         os.write(handle, b"\n")

@@ -146,6 +146,8 @@ def plain_output() -> Iterator[None]:
     if isinstance(sys.stdout, PlainStream):
         yield
         return
+    with contextlib.suppress(AttributeError):  # a code page of Windows lacks what a text may have
+        cast("Any", sys.stdout).reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = (
         cast("TextIO", PlainStream(stream)) if stream else stream for stream in before
     )

@@ -221,7 +221,9 @@ class _Child:
             directory = RunDirectory(self.path)
             directory.take()  # the trainer of a sweep that was killed may still be at work
             try:
-                shutil.rmtree(self.path)
+                shutil.rmtree(
+                    self.path, ignore_errors=True
+                )  # Windows keeps the lock till it is free
             finally:
                 directory.release()
         for suffix in CACHE_SUFFIXES:

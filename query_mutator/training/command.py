@@ -244,6 +244,7 @@ def _write_beginning(run: RunDirectory, save: Callable[[], None], config: dict[s
     except OSError as error:
         with contextlib.suppress(OSError):
             run.remove_beginning()
+            run.release()
             run.path.rmdir()
         raise UserError(
             f"cannot write to {run.path}: {error.strerror}; choose another --run-dir"
