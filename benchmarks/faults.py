@@ -210,13 +210,13 @@ def as_text(without: Sequence[Learned], with_faults: Sequence[Learned]) -> str:
             kinds[kind] = kinds.get(kind, 0) + count
     difference: npt.NDArray[np.float64] = shares[1] - shares[0]
     found = paired_differences({"faults": difference})["faults"]
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return (
         "share of the gap between random (0) and the contextual optimum (1), held-out questions, "
         f"{len(without)} seeds, {without[0].valid} valid steps\n"
         f"without faults {shares[0].mean():.3f}\n"
         f"with faults    {shares[1].mean():.3f}  ({failed / max(1, steps):.1%} of the steps "
-        f"failed: {told})\n"
+        f"failed: {by_kind})\n"
         f"difference     {found.mean:+.3f}  (95 % interval {found.low:+.3f}..{found.high:+.3f})"
     )
 

@@ -118,14 +118,14 @@ def _settings(plan: BatchPlan) -> list[tuple[str, str]]:
 
 
 def _hashes(plan: BatchPlan) -> str:
-    told = (("data set", plan.meta.dataset_hash), ("tokenizer", plan.meta.tokenizer_hash))
-    return ", ".join(f"{what} {printable(digest[:12]) or 'not known'}" for what, digest in told)
+    digests = (("data set", plan.meta.dataset_hash), ("tokenizer", plan.meta.tokenizer_hash))
+    return ", ".join(f"{what} {printable(digest[:12]) or 'not known'}" for what, digest in digests)
 
 
 def tell_losses(plan: BatchPlan) -> None:
     """Says on standard error what is not in the batches as it is in the data."""
     counts = plan.epochs[0].counts
-    told = [
+    losses = [
         f"{counted(number, 'sample')} {what}"
         for number, what in (
             (counts.truncated, "truncated"),
@@ -136,6 +136,6 @@ def tell_losses(plan: BatchPlan) -> None:
         )
         if number
     ]
-    if told:
+    if losses:
         lost = f"; {counted(counts.lost_tokens, 'token')} lost" if counts.lost_tokens else ""
-        print(f"note: in epoch 0, {', '.join(told)}{lost}", file=sys.stderr)
+        print(f"note: in epoch 0, {', '.join(losses)}{lost}", file=sys.stderr)

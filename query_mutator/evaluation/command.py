@@ -113,8 +113,8 @@ def evaluate_command(run_paths: Sequence[str], *, output: str | None, **options:
         evaluated.append(_evaluate_run(path, output=output, **options))
     if len(evaluated) > 1:
         together = compare_together(evaluated)
-        verdict = decide_together(together, margin=options["margin"])
-        print(f"\n{several_as_text(together, verdict)}")
+        conclusion = decide_together(together, margin=options["margin"])
+        print(f"\n{several_as_text(together, conclusion)}")
 
 
 def _evaluate_run(
@@ -205,21 +205,21 @@ def evaluate(
     if not heldout or not training:
         reason = (failures or failures_in_training)[0]
         raise ServerUnavailableError(f"no question could be asked in every way ({reason})")
-    comparison = compare(heldout, training, helpful_rate(models.encoder))
-    verdict = decide(comparison, margin=plan.margin)
+    findings = compare(heldout, training, helpful_rate(models.encoder))
+    conclusion = decide(findings, margin=plan.margin)
     judge = judge_and_facts(plan.heldout, heldout) if settings.objective == "judge" else None
-    text = as_text(comparison, verdict, judge)
+    text = as_text(findings, conclusion, judge)
     if failures:
         text = f"{counted(len(failures), 'question')} left out: a call failed.\n\n{text}"
     (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
     about = _about(trained, models, plan, settings)
     about["judge"] = asdict(judge) | {"agreement": judge.agreement} if judge else None
     about |= {"margin": plan.margin, "left_out": len(failures)}
-    figures = json.dumps(as_json(comparison, verdict, about), indent=2, ensure_ascii=False)
+    figures = json.dumps(as_json(findings, conclusion, about), indent=2, ensure_ascii=False)
     (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
     print(f"\n{text}\n")
-    print(printable(f"picture: {draw(comparison, verdict, plan.directory / PICTURE)}"))
-    return Evaluated(heldout, comparison.best_single)
+    print(printable(f"picture: {draw(findings, conclusion, plan.directory / PICTURE)}"))
+    return Evaluated(heldout, findings.best_single)
 
 
 def _about(

@@ -247,10 +247,10 @@ class _Bar(Closing):
     def begin(self, run: SweptRun) -> None:
         with self._lock:
             self._begun += 1
-            told = f"run {self._begun} of {self._many}: {run.name}"
+            line = f"run {self._begun} of {self._many}: {run.name}"
             if self._bar.disable:
-                self.say(told)
-            self._bar.set_description_str(told)
+                self.say(line)
+            self._bar.set_description_str(line)
 
     def reached(self, run: SweptRun, steps: int) -> None:
         """A run has come so far; the steps of a checkpoint are counted too."""

@@ -185,5 +185,5 @@ def say_servers(models: Models, settings: Settings) -> None:
     """Tells on the terminal which servers and models are used, and why."""
     roles = models.roles
     judge = f", judge {roles.judge_model}" if may_ask_judge(settings) else ""
-    told = f"mutator {roles.mutator_model}, target {roles.target_model}{judge}"
-    print(printable(f"server: {models.connection.why}; {told}"), file=sys.stderr)
+    parts = f"mutator {roles.mutator_model}, target {roles.target_model}{judge}"
+    print(printable(f"server: {models.connection.why}; {parts}"), file=sys.stderr)

@@ -166,8 +166,8 @@ def _heat_map(axes: Any, figure: HeatMap) -> None:
     axes.grid(which="minor", color="white", linewidth=2)
     axes.tick_params(which="both", length=0, labelsize=8)
     axes.spines[:].set_visible(False)
-    told = "mean gain in score; share of answers that became right ▲ and wrong ▼; uses. "
-    axes.set_xlabel(f"{told}Pale and in italics: fewer than {FEWEST_SHOWN} uses.", fontsize=8)
+    key = "mean gain in score; share of answers that became right ▲ and wrong ▼; uses. "
+    axes.set_xlabel(f"{key}Pale and in italics: fewer than {FEWEST_SHOWN} uses.", fontsize=8)
 
 
 def _short(label: Name, all_of_them: str) -> str:
