@@ -80,7 +80,6 @@ Scalar = str | int | float
 
 def flag(
     default: Any,
-    group: str,
     help: str,
     *,
     parse: Callable[[Any], Any] | None = None,
@@ -91,15 +90,15 @@ def flag(
     assert limits.keys() <= LIMITS.keys()
     parse = parse or type(default)
     parse = whole_number if parse is int else parse
-    metadata = {"group": group, "help": help, "parse": parse, "metavar": metavar, **limits}
+    metadata = {"help": help, "parse": parse, "metavar": metavar, **limits}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def weight(default: float, group: str, help: str) -> Any:
+def weight(default: float, help: str) -> Any:
     """A flag that says how much something counts."""
-    return flag(default, group, help, at_least=0, at_most=LARGEST_WEIGHT)
+    return flag(default, help, at_least=0, at_most=LARGEST_WEIGHT)
 
 
 def option_of(name: str) -> str:
