@@ -141,7 +141,9 @@ def _settings(material: Material, prefix: str) -> Markup:
         caption = "Settings that are not as they are by default"
         content.append(table(("setting", "value"), rows, caption=caption, kind="texts"))
     environment = [("server", _value(config.get("server", "unknown")))]
-    environment += [(name(key), _value(value)) for key, value in _versions(config).items()]
+    versions = config.get("versions")
+    if isinstance(versions, dict):
+        environment += [(name(key), _value(value)) for key, value in versions.items()]
     content.append(table(("what", "version"), environment, caption="Environment", kind="texts"))
     if settings:
         rows = [(name(key), _value(value)) for key, value in settings.items()]
@@ -149,11 +151,6 @@ def _settings(material: Material, prefix: str) -> Markup:
         summary = element("summary", f"All {len(rows)} settings")
         content.append(element("details", summary, every, class_="data"))
     return card("Settings", "How to repeat it", *content, key=f"{prefix}settings")
-
-
-def _versions(config: dict[str, Any]) -> dict[str, Any]:
-    versions = config.get("versions")
-    return versions if isinstance(versions, dict) else {}
 
 
 def _changed(settings: dict[str, Any]) -> dict[str, Any]:
