@@ -54,22 +54,9 @@ class Trainer:
         max_rewrites: int,
     ) -> None:
         self.settings, self.task, self.models, self.run = settings, task, models, run
-        envs = [
-            QueryMutationEnv(
-                task.train,
-                task.operators,
-                task.objective,
-                models,
-                max_rewrites=max_rewrites,
-                seed=settings.seed,
-                index=index,
-                num_envs=settings.num_processes,
-            )
-            for index in range(settings.num_processes)
-        ]
+        self.envs = environments(settings, task, models, max_rewrites=max_rewrites)
         references = [question.reference for question in task.train if question.reference]
         models.encoder.keep([question.question for question in task.train] + references)
-        self.envs = BatchedQueryMutationEnv(envs, settings.max_workers)
         # Its matrices are small: to split them between threads costs more than it saves, and bits.
         torch.set_num_threads(1)
         torch.manual_seed(settings.seed)
@@ -346,6 +333,26 @@ class Trainer:
         if writer is not None:
             self._curve_sizes = writer.flush()
         self._saved = self.learner.checkpoint(vars(self.counts), self._curve_sizes)
+
+
+def environments(
+    settings: Settings, task: Task, models: Models, *, max_rewrites: int
+) -> BatchedQueryMutationEnv:
+    """The environments that a run steps side by side."""
+    envs = [
+        QueryMutationEnv(
+            task.train,
+            task.operators,
+            task.objective,
+            models,
+            max_rewrites=max_rewrites,
+            seed=settings.seed,
+            index=index,
+            num_envs=settings.num_processes,
+        )
+        for index in range(settings.num_processes)
+    ]
+    return BatchedQueryMutationEnv(envs, settings.max_workers)
 
 
 def ppo_settings(settings: Settings) -> PPOSettings:
