@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from batching.commands import analysis, generate, gym, lengths, plans, trajectories
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 
 GROUPS = (lengths, analysis, plans, generate, gym, trajectories)
 ORDER = "in this order: lengths build, suggest, plan build, generate (docs/token_batching.md)"
@@ -23,10 +23,7 @@ def run(argv: Sequence[str] | None = None, prog: str = "python -m batching") -> 
     return code
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

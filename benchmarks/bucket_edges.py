@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Sequence
 
@@ -10,24 +9,19 @@ import numpy as np
 
 from batching.analyze import BucketEfficiency, Goal, suggest_edges
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 
 MEDIAN, SPREAD = 219, 0.925
 """Of the lognormal lengths: their mean is about 336."""
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
     parser = OneLineParser(prog="python -m benchmarks.bucket_edges", description=__doc__)
     add = parser.add_argument
     add("--samples", type=at_least(1), default=1_000_000, help="lengths (default: 1000000)")
     add("--edges", type=at_least(1), default=8, help="edges to find (default: 8)")
-    return parser
-
-
-def run(argv: Sequence[str] | None = None) -> int:
-    """What the command does; errors are raised."""
-    args = build_parser().parse_args(argv)
+    args = parser.parse_args(argv)
     generator = np.random.default_rng(0)
     lengths = generator.lognormal(np.log(MEDIAN), SPREAD, args.samples).astype(np.int64) + 1
     print(f"{args.samples:,} lengths, {len(np.unique(lengths)):,} distinct, {args.edges} edges")
@@ -40,10 +34,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

@@ -7,7 +7,6 @@ server knows, and steps are made until as many are valid as without.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import logging
 import queue
@@ -24,7 +23,7 @@ from benchmarks.learning.learners import TaskEnv, greedy_value, learning, steps_
 from benchmarks.learning.tasks import Task
 from ppo.steps import ActionMask, EnvStep, Observation
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 from query_mutator.evaluation.statistics import paired_differences
 from query_mutator.models.calls import Call, Outcome
 from query_mutator.models.client import ModelClient
@@ -162,8 +161,8 @@ def learn(
     return counted
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
     parser = OneLineParser(prog="python -m benchmarks.faults", description=__doc__)
     add = parser.add_argument
     add("--seeds", type=at_least(1), default=10, help="tasks, each its own seed (default: 10)")
@@ -171,12 +170,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="as many valid steps as N full rollouts have (default: 16)")  # fmt: skip
     add("--retries", type=at_least(0), default=0,
         help="further attempts of a call that failed (default: 0)")  # fmt: skip
-    return parser
-
-
-def run(argv: Sequence[str] | None = None) -> int:
-    """What the command does; errors are raised."""
-    args = build_parser().parse_args(argv)
+    args = parser.parse_args(argv)
     from tqdm import tqdm
 
     torch.set_num_threads(1)
@@ -216,21 +210,18 @@ def as_text(without: Sequence[Learned], with_faults: Sequence[Learned]) -> str:
             kinds[kind] = kinds.get(kind, 0) + count
     difference: npt.NDArray[np.float64] = shares[1] - shares[0]
     found = paired_differences({"faults": difference})["faults"]
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return (
         "share of the gap between random (0) and the contextual optimum (1), held-out questions, "
         f"{len(without)} seeds, {without[0].valid} valid steps\n"
         f"without faults {shares[0].mean():.3f}\n"
         f"with faults    {shares[1].mean():.3f}  ({failed / max(1, steps):.1%} of the steps "
-        f"failed: {told})\n"
+        f"failed: {by_kind})\n"
         f"difference     {found.mean:+.3f}  (95 % interval {found.low:+.3f}..{found.high:+.3f})"
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Sequence
@@ -12,21 +11,16 @@ import numpy as np
 
 from batching.generation.length_cache import LengthCache
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = OneLineParser(prog="python -m benchmarks.length_cache", description=__doc__)
-    parser.add_argument(
-        "--entries", type=at_least(1), default=1_000_000, help="entries (default: 1000000)"
-    )
-    return parser
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 
 
 def run(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
-    args = build_parser().parse_args(argv)
+    parser = OneLineParser(prog="python -m benchmarks.length_cache", description=__doc__)
+    parser.add_argument(
+        "--entries", type=at_least(1), default=1_000_000, help="entries (default: 1000000)"
+    )
+    args = parser.parse_args(argv)
     lengths = np.random.default_rng(0).lognormal(5.39, 0.92, args.entries).astype(int) + 1
     entries = {f"sample-{number:07d}": length for number, length in enumerate(lengths.tolist())}
     with tempfile.TemporaryDirectory() as directory:
@@ -55,10 +49,7 @@ def _seconds(began: tuple[float, float], ended: tuple[float, float]) -> str:
     return f"{taken:.2f} s ({core:.2f} s of a core)"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

@@ -37,7 +37,7 @@ from batching.planning import (
 from batching.planning.bins import lower_bound, pack_lengths
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, counted, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, counted, leave
 from query_mutator.base.untrusted import parse_json, read_text
 
 CAPACITY = 2048
@@ -225,8 +225,8 @@ def plan_of(lengths: IntArray, config: BatchingConfig) -> BatchPlan:
     return BatchPlanBuilder(lengths, config).build(num_epochs=1)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark."""
     parser = OneLineParser(
         prog="python -m benchmarks.packing",
         description=__doc__,
@@ -241,12 +241,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--repeats", type=at_least(1), default=3, help="the fastest of so many (default: 3)"
     )
     parser.add_argument("--no-peers", action="store_true", help="measure only our own packing")
-    return parser
-
-
-def run(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark."""
-    args = build_parser().parse_args(argv)
+    args = parser.parse_args(argv)
     sets = {f"lognormal, median {MEDIAN}, mean {MEAN}": lognormal_lengths(args.count)}
     if args.lengths:
         sets[args.lengths] = read_lengths(args.lengths)
@@ -260,10 +255,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

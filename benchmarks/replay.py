@@ -13,27 +13,10 @@ import numpy as np
 
 from batching.streaming import Eviction, ReplayBuffer, StreamSample
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 
 BARS_MS = {"sample": 0.3, "update": 0.5}
 WARM_UP = 50
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
-    parser = OneLineParser(
-        prog="python -m benchmarks.replay",
-        description=__doc__,
-        epilog="Example: python -m benchmarks.replay --entries 100000",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    add = parser.add_argument
-    add("--entries", type=at_least(1), default=100_000, help="samples in the buffer")
-    add("--batch", type=at_least(1), default=32, help="samples drawn and updated at a time")
-    add("--rounds", type=at_least(1), default=2000, help="how often each is measured")
-    add("--tokens", type=at_least(1), default=32, help="tokens of a sample")
-    add("--save", action="store_true", help="measure saving and loading too")
-    return parser
 
 
 def times_ms(work: Callable[[], object], rounds: int) -> np.ndarray:
@@ -61,7 +44,19 @@ def measured(buffer: ReplayBuffer, batch: int, rounds: int) -> dict[str, np.ndar
 
 def run(argv: Sequence[str] | None = None) -> int:
     """What the command does; errors are raised."""
-    args = build_parser().parse_args(argv)
+    parser = OneLineParser(
+        prog="python -m benchmarks.replay",
+        description=__doc__,
+        epilog="Example: python -m benchmarks.replay --entries 100000",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--entries", type=at_least(1), default=100_000, help="samples in the buffer")
+    add("--batch", type=at_least(1), default=32, help="samples drawn and updated at a time")
+    add("--rounds", type=at_least(1), default=2000, help="how often each is measured")
+    add("--tokens", type=at_least(1), default=32, help="tokens of a sample")
+    add("--save", action="store_true", help="measure saving and loading too")
+    args = parser.parse_args(argv)
     generator = np.random.default_rng(0)
     mask = (1,) * args.tokens
     samples = [
@@ -95,10 +90,7 @@ def _save_and_load(buffer: ReplayBuffer) -> None:
     print(f"{size_mb:.0f} MB: saved in {saved - began:.2f} s, loaded in {loaded - saved:.2f} s")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import signal
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import whole_number
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 from query_mutator.servers.simulated import SimulatedChild, start_simulated
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,8 +69,8 @@ class Window:
         return 1000 * (self.last.cpu_s - self.first.cpu_s) / max(1, calls)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command line."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
     parser = OneLineParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument(
         "--steps", type=whole_number, default=50_000, help="environment steps (default: 50000)"
@@ -79,12 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "flags", nargs="*", help="after --: flags of train_query_mutator.py that replace its own"
     )
-    return parser
-
-
-def run(argv: Sequence[str] | None = None) -> int:
-    """What the command does; errors are raised."""
-    args = build_parser().parse_args(argv)
+    args = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the run ends with it
     if args.steps < SETTLED_STEPS:
         raise UserError(
@@ -186,10 +180,7 @@ def judged(samples: Sequence[Sample]) -> list[str]:
     return problems
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

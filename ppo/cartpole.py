@@ -17,7 +17,7 @@ from ppo.policy import ActorCritic
 from ppo.settings import PPOSettings
 from ppo.storage import RolloutStorage
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code
+from query_mutator.base.terminal import OneLineParser, as_main
 
 SETTINGS = PPOSettings(
     lr=1e-3, gamma=0.99, gae_lambda=0.95, ppo_epoch=10, num_mini_batch=4, entropy_coef=0.0
@@ -116,10 +116,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ import pytest
 from query_mutator.base.errors import UserError
 from query_mutator.cli import main
 from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.models import cache as cache_module
 from query_mutator.models.cache import ResponseCache, cache_key, default_cache_file
 from query_mutator.models.calls import Call, Reply
 from query_mutator.models.roles import Roles
@@ -114,6 +117,184 @@ def test_many_processes_share_one_file(tmp_path: Path) -> None:
     ]
     assert [process.wait() for process in started] == [0, 0, 0]
     assert ResponseCache(file).stats()["replies"] == 600
+
+
+PROCESSES, FILES, OPENINGS = 8, 25, 10
+OPENS = """
+import sys
+from query_mutator.models.cache import ResponseCache
+from query_mutator.models.calls import Reply
+folder, number, files, openings = sys.argv[1], *map(int, sys.argv[2:])
+for file in range(files):
+    print(flush=True)  # ready; all begin with a new file at once
+    sys.stdin.readline()
+    for opening in range(openings):
+        cache = ResponseCache(f"{folder}/{file}.sqlite")
+        key = b"%d %d" % (number, opening)
+        cache.put(key, "m", Reply(str(number)))
+        assert cache.get(key).text == str(number)
+        cache.close()
+"""
+
+
+def test_2000_openings_of_new_caches_by_eight_processes_at_once(tmp_path: Path) -> None:
+    numbers = [str(FILES), str(OPENINGS)]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPENS, str(tmp_path), str(number), *numbers],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for number in range(PROCESSES)
+    ]  # fmt: skip
+    for _ in range(FILES):
+        for process in started:
+            assert process.stdout is not None
+            process.stdout.readline()
+        for process in started:
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):  # it has failed, and says why below
+                process.stdin.write("\n")
+                process.stdin.flush()
+    said = [process.communicate()[1] for process in started]
+    assert said == [""] * PROCESSES
+    kept = [ResponseCache(tmp_path / f"{file}.sqlite").stats()["replies"] for file in range(FILES)]
+    assert kept == [PROCESSES * OPENINGS] * FILES
+
+
+def test_a_new_file_that_another_process_is_making_a_cache_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cache.sqlite"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        other.close()
+
+    monkeypatch.setattr(time, "sleep", pause)
+    with contextlib.closing(ResponseCache(path)) as cache:
+        cache.put(b"a", "m", Reply("x"))
+        assert cache.get(b"a") == Reply("x")
+    assert len(pauses) == 1
+
+
+def test_a_file_beside_it_may_go_while_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cache.sqlite"
+    ResponseCache(path).close()
+    look = Path.stat
+
+    def look_once(file: Path, **options: bool) -> os.stat_result:
+        found = look(file, **options)
+        if file.name.endswith("-wal"):
+            file.unlink()
+        return found
+
+    (tmp_path / "cache.sqlite-wal").touch(mode=0o644)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "stat", look_once)
+        cache = ResponseCache(path)
+    cache.put(b"a", "m", Reply("x"))
+    assert cache.get(b"a") == Reply("x")
+
+
+def test_a_passing_lock_costs_what_was_asked_meanwhile_and_not_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cache_module, "BUSY_TIMEOUT_MS", 50)
+    cache = ResponseCache(tmp_path / "cache.sqlite")
+    cache.put(b"a", "m", Reply("x"))
+    other = sqlite3.connect(tmp_path / "cache.sqlite", isolation_level=None)
+    for name in (b"b", b"c"):
+        other.execute("BEGIN IMMEDIATE")
+        cache.put(name, "m", Reply("y"))
+        assert cache.get(b"a") == Reply("x")
+        other.execute("ROLLBACK")
+        assert cache.get(name) is None
+        cache.put(name, "m", Reply("z"))
+        assert cache.get(name) == Reply("z")
+    assert len(caplog.records) == 1
+    assert "database is locked" in caplog.text
+
+
+def test_a_lock_that_stays_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = ResponseCache(tmp_path / "cache.sqlite")
+    other = sqlite3.connect(tmp_path / "cache.sqlite", isolation_level=None)
+
+    def patience() -> int:
+        return int(cache._connection().execute("PRAGMA busy_timeout").fetchone()[0])
+
+    cache._patience_ms = 50
+    other.execute("BEGIN IMMEDIATE")
+    waited = []
+    for _ in range(3):
+        cache.put(b"a", "m", Reply("x"))
+        waited.append(patience())
+    other.execute("ROLLBACK")
+    for _ in range(2):
+        cache.put(b"a", "m", Reply("x"))
+    assert waited == [50, 0, 0]
+    assert patience() == cache_module.BUSY_TIMEOUT_MS
+
+
+def damage(path: Path) -> None:
+    """Writes nonsense over a cache, but for the header and the schema on its first page."""
+    content = path.read_bytes()
+    assert len(content) > 8192
+    path.write_bytes(content[:4096] + b"\xaa" * (len(content) - 4096))
+
+
+def test_a_damaged_cache_can_be_cleared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cache.sqlite"
+    for broken in (damage, lambda path: path.write_bytes(path.read_bytes()[:5000])):
+        with contextlib.closing(ResponseCache(path)) as cache:
+            for number in range(99):
+                cache.put(bytes([number]), "m", Reply("x" * 500))
+        broken(path)
+        (tmp_path / "cache.sqlite-wal").write_bytes(b"left by a killed process")
+        capsys.readouterr()
+        assert main(["cache", "clear", "--cache", str(path)]) == 0
+        assert "was damaged and is removed" in capsys.readouterr().out
+        assert not list(tmp_path.iterdir())
+    assert ResponseCache(path).stats()["replies"] == 0
+
+
+def test_a_damaged_file_in_the_place_of_the_cache_can_be_cleared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = default_cache_file()
+    ResponseCache(path).close()
+    path.write_bytes(path.read_bytes()[:100] + b"\xaa" * 8000)
+    assert main(["cache", "stats"]) == 2
+    assert "query-mutator cache clear" in capsys.readouterr().err
+    assert main(["cache", "clear"]) == 0
+    assert not path.exists()
+
+
+def test_a_damaged_file_that_may_be_another_s_is_not_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes, other, both = (tmp_path / name for name in ("notes.txt", "other.db", "both.db"))
+    notes.write_text("not a database at all, but notes " * 200)
+    for file, tables in ((other, ("mine (x)",)), (both, (cache_module.TABLE, "mine (x)"))):
+        with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            for table in tables:
+                connection.execute(f"CREATE TABLE {table}")
+            connection.execute("INSERT INTO mine VALUES (zeroblob(9000))")
+        content = file.read_bytes()
+        file.write_bytes(content[:100] + b"\xaa" * 8 + content[108:])
+    for file in (notes, other, both):
+        before = file.read_bytes()
+        assert main(["cache", "clear", "--cache", str(file)]) == 2
+        said = capsys.readouterr().err
+        assert "cannot use the cache" in said
+        assert "cache clear" not in said
+        assert file.read_bytes() == before
 
 
 def test_the_file_is_private_to_the_user(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from query_mutator.reports.html.findings import (
     time_spent,
 )
 from query_mutator.reports.html.png import colour, draw_all, draw_png
-from query_mutator.reports.html.several import Together, curves, curves_note, together
+from query_mutator.reports.html.several import Seeds, curves, curves_note, together
 from query_mutator.reports.html.svg import draw
 from query_mutator.reports.html.words import marked
 from query_mutator.reports.runs import Run, load_run
@@ -195,7 +195,7 @@ def test_more_operators_than_colours_are_joined() -> None:
     assert np.allclose(np.sum([layer for _, layer in figure.layers], axis=0), 1)
 
 
-def group(name: str, *seeds: list[float], step: int = 10) -> Together:
+def group(name: str, *seeds: list[float], step: int = 10) -> Seeds:
     """Runs that held out these scores, one list for each seed, a point every so many steps."""
     found = []
     for number, values in enumerate(seeds):
@@ -204,10 +204,10 @@ def group(name: str, *seeds: list[float], step: int = 10) -> Together:
         curve = Curve(steps, np.array(values), times, times)
         run = Run(f"{name}-{number}", Path(name), {HELDOUT: curve})
         found.append([Material(run, digest([]))])
-    return Together(name, found)
+    return Seeds(name, found)
 
 
-def heldout_curves(*groups: Together) -> Curves:
+def heldout_curves(*groups: Seeds) -> Curves:
     figure = curves(groups, heldout=True)
     assert figure is not None
     return figure

@@ -122,6 +122,13 @@ def test_a_bar_may_return_to_the_start_of_its_line_and_a_text_may_not() -> None:
     assert stream.getvalue() == "\r 5 %\rsafe overwritten\n[A"
 
 
+def test_an_old_code_page_gets_what_it_lacks_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252"))
+    assert exit_code(lambda: print("naïve 日") or 0) == 0
+    assert written.getvalue() == "naïve \\u65e5\n".encode("cp1252")
+
+
 @pytest.mark.parametrize("code", [0x1B, 0x9B, 0x202E, 0x2066, 0x200B, 0xFEFF, 0xE000, 0xD800, 0])
 def test_characters_that_drive_a_terminal_are_dropped(code: int) -> None:
     assert printable(f"a{chr(code)}b") == "ab"

@@ -15,7 +15,7 @@ import torch
 from query_mutator.data.loading import DEFAULT_FILE
 from query_mutator.runs.checkpoints import Checkpoint, write_checkpoint
 from query_mutator.runs.directory import RunDirectory
-from query_mutator.runs.metrics import known_tag
+from query_mutator.runs.metrics import metric_of
 from query_mutator.servers.simulated import Fault, SimulatedServer, answer_from_questions
 from tests import killable
 from tests.conftest import SIMULATED_FLAGS, last_checkpoint, same_weights, weights
@@ -71,7 +71,7 @@ def test_a_run_leaves_what_is_needed_to_read_and_repeat_it(
 
     logged = scalars(run)
     assert [step for step, _ in logged["Reward/mean_return"]] == [16, 32, 48]
-    assert all(known_tag(tag) for tag in logged), "a metric that docs/metrics.md does not explain"
+    assert all(metric_of(tag) for tag in logged), "a metric that docs/metrics.md does not explain"
     for tag in (
         "Training/loss", "Gradients/norm_before_clip", "RL/value_mean",
         "Performance/transitions_per_second", "Performance/learner_percentage_training",

@@ -11,7 +11,7 @@ import pytest
 
 from query_mutator.evaluation import statistics
 from query_mutator.evaluation.comparison import (
-    Comparison,
+    Findings,
     Way,
     best_single,
     compare,
@@ -221,7 +221,7 @@ def test_that_many_questions_settle_it(mean: float) -> None:
         assert settled / 1000 < 0.83
 
 
-def comparison() -> Comparison:
+def comparison() -> Findings:
     """The policy takes `good` where it helps; `good` alone helps half of the questions."""
     rows = []
     for number in range(80):
@@ -267,11 +267,11 @@ def test_the_verdict_is_one_plain_sentence_about_the_policy() -> None:
     assert "better than always using good" in verdict.sentence
 
 
-def compared(gain: Difference, lead: Difference, *, single: str = "good") -> Comparison:
+def compared(gain: Difference, lead: Difference, *, single: str = "good") -> Findings:
     """Eighty questions on which the policy has this lead over unchanged and the best single."""
     leads = {UNCHANGED: gain, f"best single: {single}": lead if single != UNCHANGED else gain}
     ways = [Way(name, 0.5, 1.0, 0.0, 0.1, difference) for name, difference in leads.items()]
-    return Comparison(80, tuple(ways), (), single, 10, (), {}, None, False)
+    return Findings(80, tuple(ways), (), single, 10, (), {}, None, False)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from batching.analyze.text import percent
-from batching.core import BucketSpec
+from batching.core import BucketSpec, BucketStats
 from batching.core.arrays import as_lengths
 from query_mutator.base.tables import layout
 from query_mutator.base.terminal import counted
@@ -52,30 +52,24 @@ class BucketEfficiency:
     ) -> BucketEfficiency:
         """The efficiency of buckets for some lengths."""
         lengths = as_lengths(lengths)
-        short, long = lengths < spec.min_length, lengths > spec.overflow_max
-        lengths = lengths[~(short | long)]
-        bucket = spec.bucket_ids(lengths)
-        counts = np.bincount(bucket, minlength=spec.num_buckets)
-        tokens = np.bincount(bucket, weights=lengths, minlength=spec.num_buckets)
-        ends = np.array([spec.get_bucket_max(number) for number in range(spec.num_buckets)])
-        padded = counts * ends
+        stats = BucketStats.of(lengths, spec)
         rows = []
-        for number in range(spec.num_buckets):
+        for number, (count, tokens) in enumerate(zip(stats.counts, stats.tokens, strict=True)):
             low, high = spec.get_bucket_range(number)
-            share = float(tokens[number] / padded[number]) if padded[number] else 1.0
             fits = None if token_budget is None else token_budget // high
-            rows.append(BucketRow(low, high, int(counts[number]), int(tokens[number]), share, fits))
-        squares = float(np.square(lengths, dtype=np.float64).sum())
-        padded_squares = float((counts * np.square(ends, dtype=np.float64)).sum())
+            rows.append(BucketRow(low, high, count, tokens, stats.efficiency(number), fits))
+        inside = lengths[(lengths >= spec.min_length) & (lengths <= spec.overflow_max)]
+        squares = float(np.square(inside, dtype=np.float64).sum())
+        padded_squares = sum(row.num_samples * float(row.high) ** 2 for row in rows)
         return cls(
             spec=spec,
             buckets=tuple(rows),
-            num_samples=int(counts.sum()),
-            num_tokens=int(tokens.sum()),
-            padded_tokens=int(padded.sum()),
+            num_samples=stats.num_samples,
+            num_tokens=stats.num_tokens,
+            padded_tokens=sum(row.num_samples * row.high for row in rows),
             attention_efficiency=squares / padded_squares if padded_squares else 1.0,
-            too_short=int(short.sum()),
-            too_long=int(long.sum()),
+            too_short=stats.too_short,
+            too_long=stats.too_long,
         )
 
     @property

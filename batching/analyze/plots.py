@@ -13,7 +13,7 @@ from batching.analyze.histogram import LengthHistogram
 from batching.analyze.report import EfficiencyReport
 from batching.analyze.suggestion import FIGURES, Suggestion
 from batching.analyze.text import percent
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import refused
 from query_mutator.base.pictures import figure
 from query_mutator.base.terminal import counted
 
@@ -101,12 +101,10 @@ def draw_report(report: EfficiencyReport, path: str | Path) -> Path:
 @contextmanager
 def _axes(path: str | Path, size: tuple[float, float]) -> Iterator[Any]:
     """Axes to draw on; what is on them at the end is written as PNG."""
-    try:
+    with refused(f"cannot write the picture {path}"):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with figure(path, size) as (_, [axes]):
             yield axes
-    except OSError as error:
-        raise UserError(f"cannot write the picture {path}: {error.strerror}") from error
 
 
 def _bars(axes: Any, histogram: LengthHistogram) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from batching.analyze.edges import suggest_edges
 from batching.analyze.text import bar, percent
-from batching.core import BatchShapeHistogram, BucketSpec, OverflowPolicy, PadPolicy
+from batching.core import BatchShapeHistogram, BucketSpec, IntArray, OverflowPolicy, PadPolicy
 from batching.core.arrays import as_lengths
 from batching.planning import BatchingConfig, BatchPlanBuilder
 from batching.planning.config import LONGEST_PACKED
@@ -61,10 +62,10 @@ class EfficiencyReport:
     def recommendation(self) -> str:
         """What to do, in a sentence."""
         best, in_use = self.best, next(way for way in self.ways if way.key == IN_USE)
-        told = f"{best.advice}: {percent(best.efficiency)} of all places then hold tokens"
+        gain = f"{best.advice}: {percent(best.efficiency)} of all places then hold tokens"
         if best is in_use:
-            return f"{told}, and no other way gains more than {percent(CLOSE)}."
-        return f"{told}, against {percent(in_use.efficiency)} with the {in_use.name}."
+            return f"{gain}, and no other way gains more than {percent(CLOSE)}."
+        return f"{gain}, against {percent(in_use.efficiency)} with the {in_use.name}."
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
@@ -108,42 +109,11 @@ def efficiency_report(
     longest = min(spec.overflow_max, token_budget)
     truncated = int((lengths > longest).sum())
     lengths = np.minimum(lengths, longest)
-    optimal = suggest_edges(lengths, max(1, len(spec.edges)), overflow_max=spec.overflow_max)
-
-    buckets = BatchingConfig.predictable(
-        token_budget, spec.edges, spec.overflow_max, seed, on_overflow=OverflowPolicy.TRUNCATE
-    )
-    ways = {
-        "pad_all": replace(buckets, bucket_edges=()),
-        IN_USE: buckets,
-        "optimal_buckets": replace(buckets, bucket_edges=optimal.edges),
-        "sorted": replace(buckets, bucket_edges=(), pad_policy=PadPolicy.PAD_TO_MAX, shuffle=True),
-    }
-    if longest <= LONGEST_PACKED:
-        ways["packing"] = BatchingConfig.throughput(token_budget, (), spec.overflow_max, seed)
-    edges, best_edges = (",".join(map(str, one.edges)) or "none" for one in (spec, optimal))
-    words = {
-        "pad_all": (
-            f"padding all to {spec.overflow_max}",
-            f"Pad every sample to {spec.overflow_max} tokens",
-        ),
-        IN_USE: (f"edges in use {edges}", f"Keep buckets with the edges {edges}"),
-        "optimal_buckets": (f"best edges {best_edges}", f"Use buckets with the edges {best_edges}"),
-        "sorted": (
-            "like lengths together",
-            "Put samples of like lengths together and pad each batch to its longest (pad_to_max)",
-        ),
-        "packing": (
-            "packing",
-            "Pack several samples into each row (throughput), with attention by segment",
-        ),
-    }
-    made = []
-    for key, config in ways.items():
+    ways = []
+    for key, name, advice, config in _ways(lengths, token_budget, spec, seed):
         epoch = BatchPlanBuilder(lengths, config).build(1).epochs[0]
         metrics, shapes = epoch.metrics, BatchShapeHistogram.of(epoch.table)
-        name, advice = words[key]
-        made.append(
+        ways.append(
             Way(
                 key,
                 name,
@@ -154,4 +124,29 @@ def efficiency_report(
                 advice=advice,
             )
         )
-    return EfficiencyReport(len(lengths), int(lengths.sum()), token_budget, truncated, tuple(made))
+    return EfficiencyReport(len(lengths), int(lengths.sum()), token_budget, truncated, tuple(ways))
+
+
+def _ways(
+    lengths: IntArray, token_budget: int, spec: BucketSpec, seed: int
+) -> Iterator[tuple[str, str, str, BatchingConfig]]:
+    """The ways there are: key, name, how to have it, and its settings."""
+    most = spec.overflow_max
+    optimal = suggest_edges(lengths, max(1, len(spec.edges)), overflow_max=most)
+    edges, best_edges = (",".join(map(str, one.edges)) or "none" for one in (spec, optimal))
+    in_use = BatchingConfig.predictable(
+        token_budget, spec.edges, most, seed, on_overflow=OverflowPolicy.TRUNCATE
+    )
+    no_edges = replace(in_use, bucket_edges=())
+    best = replace(in_use, bucket_edges=optimal.edges)
+    yield "pad_all", f"padding all to {most}", f"Pad every sample to {most} tokens", no_edges
+    yield IN_USE, f"edges in use {edges}", f"Keep buckets with the edges {edges}", in_use
+    advice = f"Use buckets with the edges {best_edges}"
+    yield "optimal_buckets", f"best edges {best_edges}", advice, best
+    advice = "Put samples of like lengths together and pad each batch to its longest (pad_to_max)"
+    by_length = replace(no_edges, pad_policy=PadPolicy.PAD_TO_MAX, shuffle=True)
+    yield "sorted", "like lengths together", advice, by_length
+    if min(most, token_budget) <= LONGEST_PACKED:
+        advice = "Pack several samples into each row (throughput), with attention by segment"
+        packed = BatchingConfig.throughput(token_budget, (), most, seed)
+        yield "packing", "packing", advice, packed

@@ -132,8 +132,8 @@ def run_suggest(args: argparse.Namespace) -> int:
     spec = suggestion.spec
     shown = ",".join(map(str, spec.edges)) or NO_EDGES
     flags = f"--bucket-edges {shown} --overflow-max {spec.overflow_max}"
-    told = f"{suggestion.to_text()}\n\nfor `plan build`: {flags}"
-    _show(args, told, {**suggestion.to_dict(), "flags": flags})
+    text = f"{suggestion.to_text()}\n\nfor `plan build`: {flags}"
+    _show(args, text, {**suggestion.to_dict(), "flags": flags})
     histogram = LengthHistogram.of(lengths)
     _draw(args, args.plot, lambda path: draw_suggestion(suggestion, histogram, path))
     return 0

@@ -15,7 +15,6 @@ from batching.commands.parts import (
     add_plan,
     add_tokenizer,
     bar,
-    count,
 )
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import counted, say_error, show_warnings
@@ -61,38 +60,22 @@ def run(args: argparse.Namespace) -> int:
     problems = _other_source(plan, args.dataset, tokenizer)
     if problems:
         return _mismatch(args.plan, problems)
-    all_of_them = count(plan.num_batches, "batch")
     names_its_source = bool(plan.meta.dataset_hash and plan.meta.tokenizer_hash)
     if names_its_source and _is_complete(args.output, plan):
-        print(f"{args.output}: all {all_of_them} are there already")
+        print(f"{args.output}: all {counted(plan.num_batches, 'batch')} are there already")
         return 0
     samples = _samples(args.dataset, tokenizer, plan.meta.source.num_samples)
     problems = _other_lengths(plan, samples)
     if problems:
         return _mismatch(args.plan, problems)
-    written = 0
-    try:
-        written = _write(args.output, plan, samples, tokenizer.pad_id)
-    except _InterruptedError as interrupted:
-        kept = f"{interrupted.written:,} of {all_of_them} are kept"
-        print(f"interrupted; {kept}: the same command goes on", file=sys.stderr)
-        return 130
-    print(f"{args.output}: {all_of_them} ({written:,} written)")
-    return 0
-
-
-class _InterruptedError(Exception):
-    """Ctrl-C, after so many batches are there."""
-
-    def __init__(self, written: int) -> None:
-        super().__init__(written)
-        self.written = written
+    return _write(args.output, plan, samples, tokenizer.pad_id)
 
 
 def _write(output: Path, plan: BatchPlan, samples: SampleStore, pad_id: int) -> int:
-    """Writes what is missing; returns how many batches that were."""
+    """Writes what is missing, and says how many batches that were."""
     from batching.generation import BatchWriter, collate
 
+    all_of_them = counted(plan.num_batches, "batch")
     resume = output.exists() and any(output.iterdir())
     rows = rows_without_loss = 0
     with BatchWriter(output, plan, pad_id=pad_id, resume=resume, samples=samples) as writer:
@@ -105,7 +88,9 @@ def _write(output: Path, plan: BatchPlan, samples: SampleStore, pad_id: int) -> 
                 rows += batch.batch_size
                 rows_without_loss += collated.num_rows_without_loss
         except KeyboardInterrupt:
-            raise _InterruptedError(writer.num_written) from None
+            kept = f"{writer.num_written:,} of {all_of_them} are kept"
+            print(f"interrupted; {kept}: the same command goes on", file=sys.stderr)
+            return 130
         writer.finish()
         if rows_without_loss:
             logger.warning(
@@ -114,7 +99,8 @@ def _write(output: Path, plan: BatchPlan, samples: SampleStore, pad_id: int) -> 
                 f"{rows_without_loss:,}",
                 counted(rows, "row"),
             )
-        return writer.num_written - before
+        print(f"{output}: {all_of_them} ({writer.num_written - before:,} written)")
+        return 0
 
 
 def _samples(dataset: Path, tokenizer: Tokenizer, total: int) -> SampleStore:

@@ -134,7 +134,7 @@ def run_info(args: argparse.Namespace) -> int:
 
     config = _config(args, episodes=1)
     opening = _opening(args, config)
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "where": f"{config.host}:{config.port}" if _is_server(args) else "in this process",
         "game": opening.game,
         "difficulty": opening.difficulty,
@@ -143,13 +143,13 @@ def run_info(args: argparse.Namespace) -> int:
         "board": opening.text,
     }
     if not _is_server(args):
-        told |= {"games": list(GAMES), "difficulties": list(SIZES)}
+        facts |= {"games": list(GAMES), "difficulties": list(SIZES)}
     if args.json:
-        print_json(told)
+        print_json(facts)
         return 0
-    told |= {name: ", ".join(told[name]) for name in ("games", "difficulties") if name in told}
-    board = str(told.pop("board")).splitlines()
-    print(pairs([(name, printable(str(value))) for name, value in told.items()]))
+    facts |= {name: ", ".join(facts[name]) for name in ("games", "difficulties") if name in facts}
+    board = str(facts.pop("board")).splitlines()
+    print(pairs([(name, printable(str(value))) for name, value in facts.items()]))
     print("\n".join(["  board", *(f"    {printable(line)}" for line in board)]))
     return 0
 

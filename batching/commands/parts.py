@@ -29,7 +29,7 @@ Commands = Any
 def add_command(
     commands: Commands,
     name: str,
-    told: str,
+    about: str,
     run: Callable[[argparse.Namespace], int],
     *,
     example: str,
@@ -37,8 +37,8 @@ def add_command(
     """A command that calls `run`, with an example under its help."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
-        help=told,
-        description=f"{told[:1].upper()}{told[1:]}.",
+        help=about,
+        description=f"{about[:1].upper()}{about[1:]}.",
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -46,9 +46,9 @@ def add_command(
     return parser
 
 
-def add_group(commands: Commands, name: str, told: str) -> Commands:
+def add_group(commands: Commands, name: str, about: str) -> Commands:
     """A command that has commands of its own."""
-    parser = commands.add_parser(name, help=told, description=f"{told[:1].upper()}{told[1:]}.")
+    parser = commands.add_parser(name, help=about, description=f"{about[:1].upper()}{about[1:]}.")
     return parser.add_subparsers(dest="subcommand", required=True, parser_class=OneLineParser)
 
 
@@ -177,13 +177,3 @@ def pairs(rows: Sequence[tuple[str, str]], *, indent: str = "  ") -> str:
     """Names and what they stand for, on a line each."""
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{indent}{name.ljust(width)}  {value}" for name, value in rows)
-
-
-def count(number: int, noun: str) -> str:
-    """The number with its noun, of which a batch has an irregular plural.
-
-    >>> count(2, "batch"), count(1, "epoch")
-    ('2 batches', '1 epoch')
-    """
-    plural = f"{noun}es" if noun.endswith("ch") and noun != "epoch" else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"

@@ -13,7 +13,6 @@ from batching.commands.parts import (
     add_command,
     add_json,
     add_plan,
-    count,
     pairs,
     print_json,
 )
@@ -53,7 +52,7 @@ def run_info(args: argparse.Namespace) -> int:
         for (rows, width), many in shapes.most_common(SHAPES_SHOWN)
     )
     print(f"{args.plan}: {in_words(plan)}\n{pairs(_settings(plan))}\n\n{_epochs(plan)}")
-    print(f"\n  {count(shapes.num_shapes, 'shape')} of batches; most frequent: {common}")
+    print(f"\n  {counted(shapes.num_shapes, 'shape')} of batches; most frequent: {common}")
     tell_losses(plan)
     return 0
 
@@ -91,7 +90,7 @@ def in_words(plan: BatchPlan) -> str:
     shard = plan.meta.shard
     rank = f"rank {shard.rank} of {shard.world_size}, " if shard else ""
     return (
-        f"{rank}{count(plan.num_epochs, 'epoch')}, {count(plan.num_batches, 'batch')}, "
+        f"{rank}{counted(plan.num_epochs, 'epoch')}, {counted(plan.num_batches, 'batch')}, "
         f"{percent(metrics.efficiency)} of their places hold a token"
     )
 
@@ -119,14 +118,14 @@ def _settings(plan: BatchPlan) -> list[tuple[str, str]]:
 
 
 def _hashes(plan: BatchPlan) -> str:
-    told = (("data set", plan.meta.dataset_hash), ("tokenizer", plan.meta.tokenizer_hash))
-    return ", ".join(f"{what} {printable(digest[:12]) or 'not known'}" for what, digest in told)
+    digests = (("data set", plan.meta.dataset_hash), ("tokenizer", plan.meta.tokenizer_hash))
+    return ", ".join(f"{what} {printable(digest[:12]) or 'not known'}" for what, digest in digests)
 
 
 def tell_losses(plan: BatchPlan) -> None:
     """Says on standard error what is not in the batches as it is in the data."""
     counts = plan.epochs[0].counts
-    told = [
+    losses = [
         f"{counted(number, 'sample')} {what}"
         for number, what in (
             (counts.truncated, "truncated"),
@@ -137,6 +136,6 @@ def tell_losses(plan: BatchPlan) -> None:
         )
         if number
     ]
-    if told:
+    if losses:
         lost = f"; {counted(counts.lost_tokens, 'token')} lost" if counts.lost_tokens else ""
-        print(f"note: in epoch 0, {', '.join(told)}{lost}", file=sys.stderr)
+        print(f"note: in epoch 0, {', '.join(losses)}{lost}", file=sys.stderr)

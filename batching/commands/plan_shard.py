@@ -52,7 +52,7 @@ def run_shard(args: argparse.Namespace) -> int:
     print(f"{output}: {counted(args.world_size, 'rank')}, each with {steps}{more} steps per epoch")
     for epoch in first.epochs:
         done = epoch.shard_counts
-        told = [
+        changes = [
             f"{number:,} {what}"
             for number, what in (
                 (done.split, "more by cutting"),
@@ -61,8 +61,8 @@ def run_shard(args: argparse.Namespace) -> int:
             )
             if number
         ]
-        if told:
-            print(f"  epoch {epoch.epoch}: batches {', '.join(told)}")
+        if changes:
+            print(f"  epoch {epoch.epoch}: batches {', '.join(changes)}")
     return 0
 
 

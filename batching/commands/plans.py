@@ -139,9 +139,9 @@ def run_build(args: argparse.Namespace) -> int:
     try:
         plan = builder.build(args.epochs)
     except UserError as error:
-        told = str(error).split("\n")[0]
+        reason = str(error).split("\n")[0]
         raise UserError(
-            f"{told}\nRaise --token-budget and --overflow-max, or choose what becomes of them: "
+            f"{reason}\nRaise --token-budget and --overflow-max, or choose what becomes of them: "
             "--on-overflow truncate, split or skip"
         ) from error
     if not plan.num_batches:

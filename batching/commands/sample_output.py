@@ -93,10 +93,8 @@ def _buffer(path: Path, args: argparse.Namespace) -> ReplayBuffer:
 
 def save_buffer(buffer: ReplayBuffer | None, path: Path | None, added: int) -> None:
     """Saves a buffer that is open and that something was added to, and says so."""
-    from batching.streaming.replay_files import write_buffer
-
     if buffer is not None and path is not None and added:
-        write_buffer(buffer, path)
+        buffer.write(path)
         print(f"{path}: {counted(added, 'sample')} added, {len(buffer):,} in it")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from batching.core.overflow import OverflowCounts
-from batching.core.table import BatchSpec, BatchTable
+from batching.core.table import UNKNOWN, BatchSpec, BatchTable, table_of
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,10 @@ class BatchMetrics:
         cls, batches: Iterable[BatchSpec], *, loss_tokens: int | None = None
     ) -> BatchMetrics:
         """The metrics of batches; `ValueError` for one without spans: its lengths are not known."""
-        total = cls(loss_tokens=loss_tokens, skipped_samples=None)
-        for batch in batches:
-            total += cls(
-                num_batches=1,
-                num_rows=batch.batch_size,
-                num_samples=len(batch.sample_ids),
-                real_tokens=batch.real_tokens,
-                total_tokens=batch.token_count,
-            )
-        return total
+        table, _ = table_of(batches)
+        if (table.length == UNKNOWN).any():
+            raise ValueError("a batch without spans does not tell how many tokens it holds")
+        return cls.of(table, loss_tokens=loss_tokens)
 
     def __add__(self, other: BatchMetrics) -> BatchMetrics:
         sums: dict[str, Any] = {}

@@ -9,15 +9,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 from batching.core import BatchSpec, Sample
 from batching.generation.batches import CollatedBatch, collate
 from batching.planning import BatchPlan
-from query_mutator.base.errors import UserError
+from query_mutator.base.closing import Closing
+from query_mutator.base.errors import UserError, refused
 from query_mutator.base.files import PARTIAL, remove_partial, write_atomically
-from query_mutator.base.locks import take
+from query_mutator.base.locks import LOCK, only_writer
+from query_mutator.base.stored import stored_as
 from query_mutator.base.terminal import counted
 from query_mutator.base.untrusted import DEEPEST, open_file, parse_json, read_text
 
@@ -47,6 +47,14 @@ class Manifest:
     """The digest of each batch's file, by epoch; None until all are written."""
     version: int = VERSION
 
+    def __post_init__(self) -> None:
+        if self.version != VERSION:
+            raise ValueError(f"its version is {self.version!r}, and {VERSION} is known")
+        if min(self.num_batches, default=0) < 0:
+            raise ValueError("num_batches holds a number below 0")
+        if self.sha256 is not None and self.num_batches != tuple(map(len, self.sha256)):
+            raise ValueError("it has not one digest for each batch")
+
     def write(self, directory: Path) -> None:
         """Writes it whole or not at all."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -61,31 +69,12 @@ class Manifest:
             raise UserError(f"{directory} holds no batches (no {MANIFEST}); generate them there")
         text = read_text(path, "the batches", most_bytes=MOST_BATCHES * MANIFEST_LINE_BYTES)
         try:
-            return cls._checked(parse_json(text, deepest=DEEPEST, most_values=2 * MOST_BATCHES))
-        except (ValueError, TypeError) as error:
+            values = parse_json(text, deepest=DEEPEST, most_values=2 * MOST_BATCHES)
+            return stored_as(cls, values)
+        except ValueError as error:
             raise UserError(
                 f"{path} is damaged: {error}; generate the batches again in another place"
             ) from error
-
-    @classmethod
-    def _checked(cls, stored: Any) -> Manifest:
-        if not isinstance(stored, dict) or set(stored) != {field.name for field in fields(cls)}:
-            raise ValueError("it is not the manifest of batches")
-        if stored["version"] != VERSION:
-            raise ValueError(f"its version is {stored['version']!r}, and {VERSION} is known")
-        digests = stored["sha256"]
-        stored["num_batches"] = tuple(stored["num_batches"])
-        stored["sha256"] = None if digests is None else tuple(map(tuple, digests))
-        manifest = cls(**stored)
-        if not all(type(count) is int and count >= 0 for count in manifest.num_batches):
-            raise ValueError("num_batches are no numbers")
-        if not all(
-            isinstance(text, str) for text in (manifest.plan_fingerprint, manifest.tokenizer_hash)
-        ):
-            raise ValueError("plan_fingerprint or tokenizer_hash is no text")
-        if manifest.sha256 is not None and manifest.num_batches != tuple(map(len, manifest.sha256)):
-            raise ValueError("it has not one digest for each batch")
-        return manifest
 
     def all_batches(self) -> Iterator[tuple[int, int]]:
         """The epoch and the index of every batch."""
@@ -94,7 +83,7 @@ class Manifest:
                 yield epoch, index
 
 
-class BatchWriter:
+class BatchWriter(Closing):
     """Writes the batches of a plan; one that was killed is gone on with by `resume`.
 
     A batch's file is written whole or not at all, and stays. The manifest has the digests only
@@ -122,20 +111,19 @@ class BatchWriter:
         self._digests: dict[tuple[int, int], str] = {}
         counts = tuple(len(epoch) for epoch in plan.epochs)
         self._manifest = Manifest(plan.fingerprint, plan.meta.tokenizer_hash, pad_id, counts)
-        try:
+        with refused(f"cannot write batches to {directory}"):
             self.directory.mkdir(parents=True, exist_ok=True)
-            self._handle: int | None = os.open(self.directory, os.O_RDONLY)
-        except OSError as error:
-            raise UserError(f"cannot write batches to {directory}: {error.strerror}") from error
+            self._taken = contextlib.ExitStack()
+            self._taken.enter_context(only_writer(self.directory, within=True))
         try:
-            take(self._handle, self.directory)
             self._begin(resume)
         except BaseException:
             self.close()
             raise
 
     def _begin(self, resume: bool) -> None:
-        names = [name for name in os.listdir(self.directory) if not name.endswith(PARTIAL)]
+        found = set(os.listdir(self.directory)) - {LOCK}
+        names = [name for name in found if not name.endswith(PARTIAL)]
         if not names:
             remove_partial(self.directory)
             self._manifest.write(self.directory)
@@ -223,20 +211,7 @@ class BatchWriter:
 
     def close(self) -> None:
         """Gives the directory free for another writer."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
-
-    def __enter__(self) -> BatchWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        self._taken.close()
 
 
 def _is_planned(batch: CollatedBatch, planned: BatchSpec) -> bool:

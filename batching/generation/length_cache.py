@@ -6,6 +6,7 @@ entry. It only ever grows. A sample that is added again is measured anew: its la
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -15,15 +16,16 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import index
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from batching.core.arrays import IntArray
-from query_mutator.base.errors import UserError
-from query_mutator.base.files import PARTIAL, sync
-from query_mutator.base.locks import take
+from query_mutator.base.closing import Closing
+from query_mutator.base.errors import UserError, refused
+from query_mutator.base.files import BINARY, PARTIAL, sync
+from query_mutator.base.locks import only_writer
 from query_mutator.base.untrusted import open_file, parse_json
 
 logger = logging.getLogger(__name__)
@@ -46,27 +48,21 @@ class LengthEntry:
     tokenizer_hash: str
 
 
-class LengthCache:
+@dataclass(eq=False)
+class LengthCache(Closing):
     """Lengths by sample id, in a file that a kill does not harm.
 
     An entry is in the file as soon as `add` or `add_many` has returned. A last line that was torn
     by a kill is dropped when the file is opened again, and nothing else is.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        tokenizer_hash: str,
-        dataset_hash: str,
-        lengths: dict[str, int],
-        handle: int | None,
-    ) -> None:
-        self.path = path
-        self.tokenizer_hash = tokenizer_hash
-        self.dataset_hash = dataset_hash
-        """Of the data set that was measured; "" where nobody said."""
-        self._lengths = lengths
-        self._handle = handle
+    path: Path
+    tokenizer_hash: str
+    dataset_hash: str
+    """Of the data set that was measured; "" where nobody said."""
+    _lengths: dict[str, int]
+    _handle: int | None
+    _taken: contextlib.ExitStack
 
     @classmethod
     def create(
@@ -104,8 +100,8 @@ class LengthCache:
         named. Read only, the file may be one that another process is adding to.
         """
         path = Path(path)
-        handle = None if read_only else _open_to_write(path)
-        try:
+        with contextlib.ExitStack() as taken:
+            handle = None if read_only else _open_to_write(path, taken)
             header, lengths, whole_bytes, torn_bytes = _read(path)
             for name, wanted in (
                 ("tokenizer_hash", tokenizer_hash),
@@ -127,11 +123,8 @@ class LengthCache:
                 )
             if handle is not None:
                 _repair(handle, whole_bytes)
-        except BaseException:
-            if handle is not None:
-                os.close(handle)
-            raise
-        return cls(path, header["tokenizer_hash"], header.get("dataset_hash", ""), lengths, handle)
+            own_hash, data_hash = header["tokenizer_hash"], header.get("dataset_hash", "")
+            return cls(path, own_hash, data_hash, lengths, handle, taken.pop_all())
 
     def add(self, sample_id: str, length: int) -> None:
         """Adds one entry, or measures a known sample anew."""
@@ -191,19 +184,8 @@ class LengthCache:
             try:
                 os.fsync(self._handle)
             finally:
-                os.close(self._handle)
                 self._handle = None
-
-    def __enter__(self) -> LengthCache:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+                self._taken.close()
 
 
 def _write_first(path: Path, content: bytes) -> None:
@@ -276,17 +258,12 @@ def _own_lines(block: bytes, tokenizer_hash: str) -> tuple[list[str], list[int]]
     return ids, lengths
 
 
-def _open_to_write(path: Path) -> int:
+def _open_to_write(path: Path, taken: contextlib.ExitStack) -> int:
     open_file(path, "the length cache").close()
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-    except OSError as error:
-        raise UserError(f"cannot add to the length cache {path}: {error.strerror}") from error
-    try:
-        take(handle, path)
-    except BaseException:
-        os.close(handle)
-        raise
+    with refused(f"cannot add to the length cache {path}"):
+        taken.enter_context(only_writer(path.resolve()))
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | BINARY)
+    taken.callback(os.close, handle)
     return handle
 
 
@@ -378,5 +355,6 @@ def _repair(handle: int, whole_bytes: int) -> None:
     """Cuts off a torn last line; ends a whole one that lacks its line break."""
     if os.fstat(handle).st_size > whole_bytes:
         os.ftruncate(handle, whole_bytes)
-    if os.pread(handle, 1, whole_bytes - 1) != b"\n":
+    os.lseek(handle, whole_bytes - 1, os.SEEK_SET)
+    if os.read(handle, 1) != b"\n":
         os.write(handle, b"\n")

@@ -38,7 +38,7 @@ class LlamaTokens:
             raise
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token ids of each text."""
+        """The token ids of each text, one after the other."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
@@ -52,7 +52,7 @@ class LlamaTokens:
             raise UserError(f"llama.cpp cannot tokenise with {self._path}") from error
 
     def close(self) -> None:
-        """Ends the child."""
+        """Ends the child; it ends with this process too."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from batching.generation.gguf import GgufVocabulary, is_gguf
+from batching.generation.llama_tokens import LlamaTokens
 from query_mutator.base.errors import UserError
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
 from query_mutator.base.weights import gguf_path
 
 if TYPE_CHECKING:
     import tokenizers
-
-    from batching.generation.llama_tokens import LlamaTokens
 
 logger = logging.getLogger(__name__)
 
@@ -116,13 +115,11 @@ class FastTokenizer:
         return found
 
 
-class LlamaTokenizer:
+class LlamaTokenizer(LlamaTokens):
     """The tokenizer of a GGUF of which only llama.cpp knows how it works."""
 
     def __init__(self, name: str, path: Path, vocabulary: GgufVocabulary) -> None:
-        from batching.generation.llama_tokens import LlamaTokens
-
-        self._llama: LlamaTokens = LlamaTokens(path)
+        super().__init__(path)
         self._ids = {token: number for number, token in enumerate(vocabulary.tokens)}
         self.name = name
         self.vocab_size = len(vocabulary.tokens)
@@ -134,17 +131,9 @@ class LlamaTokenizer:
         """The tokens of a text."""
         return self.encode_many([text])[0]
 
-    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text, one after the other."""
-        return self._llama.encode_many(texts)
-
     def token_id(self, token: str) -> int | None:
         """The id of a token by its name; None where there is none."""
         return self._ids.get(token)
-
-    def close(self) -> None:
-        """Ends the process that llama.cpp runs in; it ends with this one too."""
-        self._llama.close()
 
 
 def load_tokenizer(name: str) -> Tokenizer:

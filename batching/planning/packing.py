@@ -143,11 +143,6 @@ class PackingMetrics:
         """The fewest rows thinkable over the rows there are: 1 is perfect."""
         return self.lower_bound / self.num_rows if self.num_rows else 1.0
 
-    @property
-    def samples_per_row(self) -> float:
-        """The mean number of pieces in a row."""
-        return self.num_samples / self.num_rows if self.num_rows else 0.0
-
 
 def pack_sequences(
     samples: Sequence[Sample],

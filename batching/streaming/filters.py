@@ -116,8 +116,7 @@ class PipelineStream(_Steps):
 
     def __iter__(self) -> Iterator[StreamSample]:
         for sample in self.stream:
-            kept = self._through(sample)
-            if kept is not None:
+            if (kept := self._through(sample)) is not None:
                 yield kept
 
 
@@ -130,6 +129,5 @@ class AsyncPipelineStream(_Steps):
 
     async def __aiter__(self) -> AsyncIterator[StreamSample]:
         async for sample in self.stream:
-            kept = self._through(sample)
-            if kept is not None:
+            if (kept := self._through(sample)) is not None:
                 yield kept

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from batching.streaming.protocols import TextTokenizer
 from batching.streaming.puzzle_games import Conversation
@@ -104,6 +105,7 @@ def follow_hints(observation: GymObservation) -> str | None:
     return observation.hint or None
 
 
+@dataclass(eq=False)
 class GymEpisodeStream:
     """Samples from a puzzle server: the board is the prompt, the policy's move the completion.
 
@@ -111,22 +113,13 @@ class GymEpisodeStream:
     solved. An episode that breaks off gives none, is counted, and is told in a warning.
     """
 
-    source = "gym"
-
-    def __init__(
-        self,
-        config: GymConfig,
-        policy: GymPolicy,
-        tokenizer: TextTokenizer,
-        *,
-        on_episode: Callable[[GymEpisode], object] | None = None,
-    ) -> None:
-        """`on_episode` is called with each episode as it ends, say to show how far it is."""
-        self.config = config
-        self.policy = policy
-        self.tokenizer = tokenizer
-        self.metrics = StreamMetrics()
-        self._on_episode = on_episode
+    config: GymConfig
+    policy: GymPolicy
+    tokenizer: TextTokenizer
+    on_episode: Callable[[GymEpisode], object] = field(default=lambda _: None, kw_only=True)
+    """Called with each episode as it ends, say to show how far it is."""
+    metrics: StreamMetrics = field(default_factory=StreamMetrics, init=False)
+    source: ClassVar[str] = "gym"
 
     def __iter__(self) -> Iterator[StreamSample]:
         for episode in self.play():
@@ -149,8 +142,7 @@ class GymEpisodeStream:
                     )
             else:
                 failures = 0
-            if self._on_episode is not None:
-                self._on_episode(episode)
+            self.on_episode(episode)
             yield episode
 
     def samples_of(self, episode: GymEpisode) -> list[StreamSample]:
@@ -242,10 +234,10 @@ class MockGymStream(GymEpisodeStream):
         policy: GymPolicy = follow_hints,
         *,
         tokenizer: TextTokenizer,
-        on_episode: Callable[[GymEpisode], object] | None = None,
+        **more: Any,
     ) -> None:
         config = config or GymConfig(episodes=10, ask_hints=True)
-        super().__init__(config, policy, tokenizer, on_episode=on_episode)
+        super().__init__(config, policy, tokenizer, **more)
 
     def _connect(self) -> PuzzleConnection:
         return _LocalConnection()

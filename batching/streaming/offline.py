@@ -85,8 +85,7 @@ class OfflineDatasetStream(_Dataset):
         return self
 
     def __next__(self) -> StreamSample:
-        sample = self._next()
-        if sample is None:
+        if (sample := self._next()) is None:
             raise StopIteration
         return sample
 
@@ -100,7 +99,6 @@ class AsyncOfflineDatasetStream(_Dataset):
     async def __anext__(self) -> StreamSample:
         if self.metrics.samples % SAMPLES_PER_TURN == 0:
             await asyncio.sleep(0)
-        sample = self._next()
-        if sample is None:
+        if (sample := self._next()) is None:
             raise StopAsyncIteration
         return sample

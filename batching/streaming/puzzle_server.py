@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from batching.streaming.puzzle_games import Conversation
@@ -91,12 +90,7 @@ class PuzzleServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _accept(self, listener: socket.socket) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from batching.core.arrays import IntArray
-from batching.streaming.replay_files import load_buffer, save_buffer
-from batching.streaming.replay_state import ReplayCounts
+from batching.streaming.replay_files import Entries, opened_buffer, whole, write_buffer
 from batching.streaming.samples import StreamSample, check_priority
 from batching.streaming.sum_tree import FloatArray, SumTree
+from query_mutator.base.locks import only_writer
 
 PRIORITY_EXPONENT = 0.6
 MOST_ENTRIES = 2**24
@@ -33,6 +33,18 @@ class Eviction(StrEnum):
     """That of the lowest priority; of several, the oldest."""
     RANDOM = "random"
     """Any, each with the same probability."""
+
+
+@dataclass
+class ReplayCounts:
+    """What a buffer has done so far."""
+
+    added: int = 0
+    evicted: int = 0
+    drawn: int = 0
+    updated: int = 0
+    missed_updates: int = 0
+    """Priorities for samples that had been evicted before they came."""
 
 
 @dataclass(frozen=True)
@@ -153,29 +165,36 @@ class ReplayBuffer:
 
     def save(self, path: str | Path) -> None:
         """Writes all of it as JSON, whole or not at all; what was saved before stays till then."""
-        save_buffer(self, Path(path))
+        with only_writer(Path(path)):
+            self.write(Path(path))
+
+    def write(self, path: Path) -> None:
+        """The same for who has the lock of the file."""
+        head = {
+            "max_size": self.max_size,
+            "eviction": str(self.eviction),
+            "priority_exponent": self.priority_exponent,
+            "counts": asdict(self.counts),
+            "generator": self._bits.state,
+            "size": len(self),
+        }
+        numbers = (self._keys[: len(self)] // self.max_size).tolist()
+        write_buffer(path, head, zip(numbers, self._current(), strict=True))
 
     @classmethod
     def load(cls, path: str | Path) -> ReplayBuffer:
         """What `save` wrote; it draws and evicts as the saved one would have from there on."""
-        return load_buffer(cls, Path(path))
+        with opened_buffer(Path(path)) as (head, entries):
+            eviction, exponent = head["eviction"], head["priority_exponent"]
+            buffer = cls(whole(head, "max_size"), eviction, priority_exponent=exponent)
+            counts = {name: whole(head["counts"], name) for name in vars(buffer.counts)}
+            buffer._restore(entries, head["generator"], ReplayCounts(**counts))
+            if not len(buffer) == head["size"] == counts["added"] - counts["evicted"]:
+                raise ValueError(f"{len(buffer)} entries where {head['size']} are announced")
+        return buffer
 
-    def numbered(self) -> Iterator[tuple[int, StreamSample]]:
-        """By slot: how many samples had come before each, and the sample."""
-        numbers = (self._keys[: len(self)] // self.max_size).tolist()
-        return zip(numbers, self._current(), strict=True)
-
-    @property
-    def generator_state(self) -> dict[str, Any]:
-        """Where the random numbers stand; plain values."""
-        state: dict[str, Any] = dict(self._bits.state)
-        return state
-
-    def restore(
-        self,
-        numbered: Iterable[tuple[int, StreamSample]],
-        generator_state: dict[str, Any],
-        counts: ReplayCounts,
+    def _restore(
+        self, entries: Entries, generator_state: dict[str, Any], counts: ReplayCounts
     ) -> None:
         """Takes the place of a buffer of the same settings; raises ValueError for what is none."""
         if counts.added > LAST_KEY // self.max_size:
@@ -187,7 +206,7 @@ class ReplayBuffer:
         self.counts = counts
         self._samples, self._lowest = [], []
         self._replays[:] = 0
-        for number, sample in numbered:
+        for number, sample in entries:
             slot = len(self._samples)
             if slot == self.max_size:
                 raise ValueError(f"more than {self.max_size} entries")

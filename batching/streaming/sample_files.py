@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
 from batching.streaming.samples import MOST_VALUES, StreamSample, check_readable
+from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import write_atomically
 from query_mutator.base.untrusted import parse_json, read_lines
@@ -41,7 +41,7 @@ def save_samples(path: str | Path, samples: Iterable[StreamSample]) -> int:
     return written
 
 
-class SampleWriter:
+class SampleWriter(Closing):
     """Writes samples as they come: each is in the file when `write` has returned.
 
     The file begins with the first sample; where none comes, there is none.
@@ -60,15 +60,8 @@ class SampleWriter:
         self._file.flush()
         self.written += 1
 
-    def __enter__(self) -> SampleWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Ends the file, if there is one."""
         if self._file is not None:
             self._file.close()
 

@@ -138,21 +138,17 @@ class RollingBatchPlanWindow:
     def plans(self, stream: Iterable[StreamSample]) -> Iterator[WindowPlan]:
         """The windows of a stream; the last one may be smaller."""
         for sample in stream:
-            plan = self.add(sample)
-            if plan is not None:
+            if (plan := self.add(sample)) is not None:
                 yield plan
-        plan = self.flush()
-        if plan is not None:
+        if (plan := self.flush()) is not None:
             yield plan
 
     async def async_plans(self, stream: AsyncIterable[StreamSample]) -> AsyncIterator[WindowPlan]:
         """The same for `async for`."""
         async for sample in stream:
-            plan = self.add(sample)
-            if plan is not None:
+            if (plan := self.add(sample)) is not None:
                 yield plan
-        plan = self.flush()
-        if plan is not None:
+        if (plan := self.flush()) is not None:
             yield plan
 
     def _planned(self, index: int, samples: tuple[StreamSample, ...]) -> EpochPlan:

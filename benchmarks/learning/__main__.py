@@ -13,7 +13,7 @@ import numpy as np
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, exit_code, leave
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 
 if TYPE_CHECKING:
     from benchmarks.learning.tasks import Task
@@ -99,10 +99,7 @@ def check_can_run(output: Path | None) -> None:
             raise UserError(f"cannot write into {output}; name another folder by --output")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return exit_code(lambda: run(argv))
-
+main = as_main(run)
 
 if __name__ == "__main__":
     leave(main())

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from benchmarks.learning.tasks import Task, observations_of
 from query_mutator.base.errors import UserError
+from query_mutator.base.stored import stored_as
 from query_mutator.environment.episodes import EpisodeView, opening_state
 from query_mutator.evaluation.measuring import UNCHANGED, Measured
 from query_mutator.models.encoders import load_encoder
@@ -32,13 +33,13 @@ def load_measured(file: Path) -> MeasuredQuestions:
     """The questions in `records.jsonl` of an evaluation; those with a failure are left out."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()[1:]
-        records = [Measured.from_json(json.loads(line)) for line in lines]
+        records = [stored_as(Measured, json.loads(line)) for line in lines]
         records = [record for record in records if not record.failure]
         names = sorted(records[0].ways, key=lambda name: name != UNCHANGED) if records else []
         scores = np.array([[record.ways[name].score for name in names] for record in records])
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, RecursionError) as error:
         raise UserError(f"{file} is not the records.jsonl of an evaluation") from error
     if len(records) < FEWEST:
         raise UserError(f"{file} has {len(records)} measured questions; {FEWEST} are needed")

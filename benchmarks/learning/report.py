@@ -36,8 +36,8 @@ def summarised(
             for column, budget in enumerate(budgets)
         }
         for difference in paired_differences(family).values():
-            told = len(rows) >= FEWEST_SEEDS and math.isfinite(difference.low)
-            bounds = (difference.low, difference.high) if told else (None, None)
+            known = len(rows) >= FEWEST_SEEDS and math.isfinite(difference.low)
+            bounds = (difference.low, difference.high) if known else (None, None)
             results[name]["ours_ahead"].append([difference.mean, *bounds])
     return results
 

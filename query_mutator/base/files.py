@@ -12,6 +12,8 @@ from typing import BinaryIO
 
 PARTIAL = ".partial"
 """How the name of a file ends that is not yet whole."""
+BINARY = getattr(os, "O_BINARY", 0)
+"""For `os.open`: Windows would change the ends of lines."""
 
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -43,7 +45,7 @@ def append(path: Path, data: bytes, *, at: int) -> int:
 
     What is there beyond `at` was not meant to stay. Nothing is left of data that does not fit.
     """
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | BINARY, 0o600)
     try:
         if os.fstat(handle).st_size < at:
             raise OSError(errno.EIO, "what was written to it before has gone")
@@ -82,7 +84,7 @@ def size_of(path: Path) -> int:
 def sync(path: Path) -> None:
     """Has a file or directory reach the disk; not every file system can do so."""
     with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)  # for Windows
         try:
             os.fsync(handle)
         finally:

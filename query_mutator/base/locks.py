@@ -3,49 +3,40 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import PARTIAL
 
-
-def take(handle: int, path: Path, *, wait: bool = False) -> None:
-    """Takes an open file or directory for this process, until the handle is closed.
-
-    Where another process has it: waits, or raises `UserError`.
-    """
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError as error:
-        raise UserError(f"another process is writing to {path}; wait until it ends") from error
+LOCK = ".lock"
+"""The lock file within a directory."""
 
 
 @contextlib.contextmanager
-def only_writer(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Keeps a place for this writer, by a lock file beside it that goes when it is done."""
-    lock = path.parent / f".{path.name}.lock"
-    while True:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            take(handle, path, wait=wait)
-            # Whoever had it before has removed it, and others may hold another file of this name.
-            if os.path.samestat(os.stat(lock), os.fstat(handle)):
-                break
-            os.close(handle)
-        except FileNotFoundError:
-            os.close(handle)
-        except BaseException:
-            os.close(handle)
-            raise
+def only_writer(path: Path, *, within: bool = False, wait: bool = False) -> Iterator[None]:
+    """Keeps a place for this writer, by a lock file beside it, or `within` a directory.
+
+    Where another process has it: waits, or raises `UserError`. The file goes when the writer is
+    done; one that a killed process has left keeps nobody out.
+    """
+    lock = (path / LOCK if within else path.parent / f".{path.name}.lock").absolute()
+    lock.parent.stat()  # `FileLock` would make a directory that is missing
+    taken = FileLock(lock, mode=0o600, thread_local=False, fallback_to_soft=False)
+    try:
+        taken.acquire(timeout=-1 if wait else 0)
+    except Timeout as error:
+        raise UserError(f"another process is writing to {path}; wait until it ends") from error
     try:
         yield
     finally:
-        lock.unlink(missing_ok=True)
-        os.close(handle)
+        with contextlib.suppress(OSError):  # on Windows it cannot go before it is released
+            lock.unlink()
+        taken.release()
 
 
 def left_over(path: Path) -> Iterator[Path]:

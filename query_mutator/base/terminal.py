@@ -10,7 +10,7 @@ import re
 import sys
 import traceback
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, TextIO, cast
 
 from query_mutator.base.errors import ServerUnavailableError, UserError
@@ -75,6 +75,15 @@ def _exit_code(command: Callable[[], int]) -> int:
         return 1
 
 
+def as_main(run: Callable[[Sequence[str] | None], int]) -> Callable[..., int]:
+    """A command that returns its exit code, from one that raises its errors."""
+
+    def main(argv: Sequence[str] | None = None) -> int:
+        return exit_code(lambda: run(argv))
+
+    return main
+
+
 def leave(code: int) -> NoReturn:
     """Ends the process at once: a thread in mid-call would hold it until the call's deadline."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -137,6 +146,8 @@ def plain_output() -> Iterator[None]:
     if isinstance(sys.stdout, PlainStream):
         yield
         return
+    with contextlib.suppress(AttributeError):  # a code page of Windows lacks what a text may have
+        cast("Any", sys.stdout).reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = (
         cast("TextIO", PlainStream(stream)) if stream else stream for stream in before
     )
@@ -149,10 +160,28 @@ def plain_output() -> Iterator[None]:
 def counted(number: int, noun: str) -> str:
     """The number with its noun.
 
-    >>> counted(1, "question"), counted(1200, "question")
-    ('1 question', '1,200 questions')
+    >>> counted(1, "question"), counted(1200, "question"), counted(2, "batch")
+    ('1 question', '1,200 questions', '2 batches')
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    ending = "" if number == 1 else "es" if noun.endswith("batch") else "s"
+    return f"{number:,} {noun}{ending}"
+
+
+def progress_bar(
+    total: int, done: int, *, doing: str = "", unit: str = "", smoothing: float = 0.3
+) -> Any:
+    """A bar on standard error, of which `done` is filled; where that is no terminal, none."""
+    from tqdm import tqdm
+
+    figures = "{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
+    return tqdm(
+        total=total,
+        initial=done,
+        disable=None,
+        dynamic_ncols=True,
+        smoothing=smoothing,
+        bar_format=f"{doing}{figures}{unit} [{{elapsed}}<{{remaining}}] {{desc}}",
+    )
 
 
 class TerminalHandler(logging.Handler):

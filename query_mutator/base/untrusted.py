@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from query_mutator.base.errors import UserError
+from query_mutator.base.files import BINARY
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST_ROWS = 200_000
@@ -50,8 +51,8 @@ def read_lines(path: str | Path, what: str, *, most_bytes: int = MOST_BYTES) -> 
 def open_file(path: str | Path, what: str) -> BinaryIO:
     """The file, open: no directory, and no pipe or device, which may never end."""
     try:
-        # Without O_NONBLOCK a pipe that nobody writes to would hold us here.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        # Without O_NONBLOCK a pipe that nobody writes to would hold us here; not so on Windows.
+        handle = os.open(path, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
         raise UserError(f"cannot read {what} {path}: {error.strerror}") from error
     except ValueError as error:

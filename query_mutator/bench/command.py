@@ -77,19 +77,7 @@ def build_parser(prog: str) -> argparse.ArgumentParser:
 def run(argv: Sequence[str] | None = None, prog: str = "benchmark_batching.py") -> int:
     """What the command does; errors are raised."""
     args = build_parser(prog).parse_args(argv)
-    for name in ("num_processes", "num_queries", "slots", "num_servers", "max_loaded"):
-        if getattr(args, name) < 1:
-            raise UserError(f"--{name.replace('_', '-')} must be at least 1")
-    if min(args.mean_latency, args.sigma, args.load_time, args.training) < 0:
-        raise UserError("times, --sigma and --training cannot be negative")
-    if any(size is not None and size < 1 for size in args.batch_size):
-        raise UserError("--batch-size must be at least 1, or auto")
-    if args.num_queries < args.num_processes:
-        raise UserError("--num-queries must be --num-processes or more: a step of each")
-
-    last = int(0.9 * 2 * (args.num_queries // args.num_processes) * args.num_processes)
-    if not 0 <= args.after_calls < max(1, last):
-        raise UserError(f"--after-calls must be below {last}: so many calls are looked at")
+    _check(args)
     if args.output:
         args.output.mkdir(parents=True, exist_ok=True)
 
@@ -97,9 +85,9 @@ def run(argv: Sequence[str] | None = None, prog: str = "benchmark_batching.py") 
 
     results = []
     with _arena(args) as arena:
-        for name, batch, run in _plan(args, arena):
+        for name, batch, measured in _plan(args, arena):
             print(f"{name}, batch size {batch or AUTO} …", file=sys.stderr)
-            results += run()
+            results += measured()
     print(table(results))
     if args.server and (line := recommendation(results)):
         print(f"\n{line}")
@@ -110,35 +98,51 @@ def run(argv: Sequence[str] | None = None, prog: str = "benchmark_batching.py") 
     return 0
 
 
-def _plan(
-    args: argparse.Namespace, arena: Any
-) -> Iterator[tuple[str, int | None, Callable[[], list[Any]]]]:
-    """What to measure, in order: a name, a batch size, and what measures it."""
-    from query_mutator.bench.measure import measure, measure_settled
-    from query_mutator.bench.strategies import OURS, STRATEGIES, WITHOUT_GROUPING, Workload
-    from query_mutator.models.roles import Roles
+def _check(args: argparse.Namespace) -> None:
+    for name in ("num_processes", "num_queries", "slots", "num_servers", "max_loaded"):
+        if getattr(args, name) < 1:
+            raise UserError(f"--{name.replace('_', '-')} must be at least 1")
+    if min(args.mean_latency, args.sigma, args.load_time, args.training) < 0:
+        raise UserError("times, --sigma and --training cannot be negative")
+    if any(size is not None and size < 1 for size in args.batch_size):
+        raise UserError("--batch-size must be at least 1, or auto")
+    if args.num_queries < args.num_processes:
+        raise UserError("--num-queries must be --num-processes or more: a step of each")
+    last = int(0.9 * 2 * (args.num_queries // args.num_processes) * args.num_processes)
+    if not 0 <= args.after_calls < max(1, last):
+        raise UserError(f"--after-calls must be below {last}: so many calls are looked at")
 
-    designs = dict(STRATEGIES)
-    if args.max_loaded == 1:
-        designs |= WITHOUT_GROUPING
+
+def _designs(args: argparse.Namespace) -> list[tuple[str, Any]]:
+    """The designs to compare, by name."""
+    from query_mutator.bench.strategies import STRATEGIES, WITHOUT_GROUPING
+
+    designs = STRATEGIES | (WITHOUT_GROUPING if args.max_loaded == 1 else {})
     names = list(designs) if args.designs is None else args.designs
     unknown = [name for name in names if name not in designs]
     if unknown:
         raise UserError(f"no design '{unknown[0]}'; there are: {', '.join(designs)}")
+    return [(name, designs[name]) for name in names]
+
+
+def _plan(
+    args: argparse.Namespace, arena: Any
+) -> Iterator[tuple[str, int | None, Callable[[], list[Any]]]]:
+    """What to measure, in order: a name, a batch size, and what measures it."""
+    from query_mutator.bench.measure import measured
+    from query_mutator.bench.strategies import OURS, Workload
+    from query_mutator.models.roles import Roles
+
     roles = Roles(arena.connection.mutator_model, arena.connection.target_model)
 
     def work(batch: int | None) -> Workload:
         steps = args.num_queries // args.num_processes
         return Workload(args.num_processes, steps, batch, roles)
 
-    def design(name: str, work: Workload) -> list[Any]:
-        if args.after_calls and name == OURS:
-            return measure_settled(name, designs[name], work, arena, after=args.after_calls)
-        return [measure(name, designs[name], work, arena)]
-
-    for name in names:
+    for name, design in _designs(args):
+        after = args.after_calls if name == OURS else 0
         for batch in args.batch_size if name != "sequential" else [1]:
-            yield name, batch, partial(design, name, work(batch))
+            yield name, batch, partial(measured, name, design, work(batch), arena, after=after)
     if args.peers:
         from query_mutator.bench.peers import LOOP, PEERS, measure_peer
 

@@ -123,13 +123,15 @@ class Watch:
             self._seen.append((time.monotonic(), counts.model_calls, counts.in_flight))
 
 
-def measure_settled(
-    name: str, strategy: Strategy, work: Workload, arena: Arena, *, after: int
+def measured(
+    name: str, strategy: Strategy, work: Workload, arena: Arena, *, after: int = 0
 ) -> list[Result]:
     """As `measure`, and once more without the first calls, in which a limit is being found.
 
     The last tenth is left out too: there the work runs out, whatever the limit.
     """
+    if not after:
+        return [measure(name, strategy, work, arena)]
     client = arena.client()
     with Watch(client) as watch:
         whole = measure(name, strategy, work, arena, client=client)

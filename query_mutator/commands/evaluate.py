@@ -8,6 +8,7 @@ from pathlib import Path
 
 from query_mutator.base.flags import at_least, fraction
 from query_mutator.base.terminal import OneLineParser
+from query_mutator.commands.models import add_model_flags, changes
 from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
 
 
@@ -47,17 +48,8 @@ def build_parser(prog: str) -> argparse.ArgumentParser:
         metavar="X",
         help="difference in score that nobody would miss (default: %(default)s)",
     )
-    add(
-        "--target-model", help="model that answers (default: as in training); another one: transfer"
-    )
-    add("--mutator-model", help="model that rewrites (default: as in training)")
+    add_model_flags(parser, target="; another one: transfer")
     add("--judge-model", help="model that judges, for the objective judge")
-    add(
-        "--server",
-        action="append",
-        help="auto, embedded or a URL (repeatable; default: as in training)",
-    )
-    add("--batch-size", help="calls at once, or auto (default: as in training)")
     add(
         "--max-outage",
         metavar="S",
@@ -81,14 +73,7 @@ def run(argv: Sequence[str] | None = None, prog: str = "evaluate_query_mutator.p
         num_training=args.num_training_questions,
         output=args.output,
         margin=args.margin,
-        changes={
-            "server": args.server,
-            "target_model": args.target_model,
-            "mutator_model": args.mutator_model,
-            "judge_model": args.judge_model,
-            "batch_size": args.batch_size,
-            "max_outage": args.max_outage,
-        },
+        changes=changes(args),
     )
     for run in args.run:
         refresh_report(Path(run))

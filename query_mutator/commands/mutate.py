@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from query_mutator.base.flags import fraction
 from query_mutator.base.terminal import OneLineParser
+from query_mutator.commands.models import add_model_flags, changes
 
 
 def build_parser(prog: str) -> argparse.ArgumentParser:
@@ -15,14 +16,7 @@ def build_parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help="- reads standard input")
     parser.add_argument("--run", required=True, metavar="RUN", help="directory of a trained run")
     parser.add_argument("--file", help="file with one question a line")
-    parser.add_argument(
-        "--server",
-        action="append",
-        help="auto, embedded or a URL (repeatable; default: as in training)",
-    )
-    parser.add_argument("--target-model", help="model that answers (default: as in training)")
-    parser.add_argument("--mutator-model", help="model that rewrites (default: as in training)")
-    parser.add_argument("--batch-size", help="calls at once, or auto (default: as in training)")
+    add_model_flags(parser)
     parser.add_argument(
         "--only-if-confident",
         type=fraction,
@@ -50,10 +44,5 @@ def run(argv: Sequence[str] | None = None, prog: str = "mutate_query.py") -> int
         as_json=args.json,
         explain=args.explain,
         least_probability=args.only_if_confident,
-        changes={
-            "server": args.server,
-            "target_model": args.target_model,
-            "mutator_model": args.mutator_model,
-            "batch_size": args.batch_size,
-        },
+        changes=changes(args),
     )

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
-from query_mutator.base.errors import ServerUnavailableError, UserError
-from query_mutator.base.terminal import counted, printable, show_warnings
+from query_mutator.base.errors import ServerUnavailableError, UserError, refused
+from query_mutator.base.terminal import counted, printable, progress_bar, show_warnings
 from query_mutator.data import Question, load_questions, sample_questions, split_questions
 from query_mutator.environment.scoring import flow_handlers
 from query_mutator.evaluation.comparison import compare
@@ -114,8 +113,8 @@ def evaluate_command(run_paths: Sequence[str], *, output: str | None, **options:
         evaluated.append(_evaluate_run(path, output=output, **options))
     if len(evaluated) > 1:
         together = compare_together(evaluated)
-        verdict = decide_together(together, margin=options["margin"])
-        print(f"\n{several_as_text(together, verdict)}")
+        conclusion = decide_together(together, margin=options["margin"])
+        print(f"\n{several_as_text(together, conclusion)}")
 
 
 def _evaluate_run(
@@ -200,51 +199,61 @@ def evaluate(
     trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
 ) -> Evaluated:
     """Asks, compares, writes and prints."""
-    asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
-    try:
-        records = Records(plan.directory, _fingerprint(asking, settings, task, models))
-    except OSError as error:
-        raise UserError(f"cannot write to {plan.directory}: {error.strerror}") from error
-    try:
-        _measure(plan, asking, models, records, settings.max_workers)
-    except (KeyboardInterrupt, ServerUnavailableError):
-        done = sum(not measured.failure for measured in records.measured.values())
-        print(
-            f"\n{counted(done, 'question')} done and kept; go on with: {printable(plan.again)}",
-            file=sys.stderr,
-        )
-        raise
-    heldout, failures = _without_failures(_measured(plan.heldout, records))
-    training, failures_in_training = _without_failures(_measured(plan.training, records))
+    records = _measure(trained, task, models, plan, settings)
+    heldout, failures = _asked_in_every_way(plan.heldout, records)
+    training, failures_in_training = _asked_in_every_way(plan.training, records)
     if not heldout or not training:
         reason = (failures or failures_in_training)[0]
         raise ServerUnavailableError(f"no question could be asked in every way ({reason})")
-    comparison = compare(heldout, training, helpful_rate(models.encoder))
-    verdict = decide(comparison, margin=plan.margin)
+    findings = compare(heldout, training, helpful_rate(models.encoder))
+    conclusion = decide(findings, margin=plan.margin)
     judge = judge_and_facts(plan.heldout, heldout) if settings.objective == "judge" else None
-    text = as_text(comparison, verdict, judge)
+    text = as_text(findings, conclusion, judge)
     if failures:
         text = f"{counted(len(failures), 'question')} left out: a call failed.\n\n{text}"
-    about = {
+    (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
+    about = _about(trained, models, plan, settings)
+    about["judge"] = asdict(judge) | {"agreement": judge.agreement} if judge else None
+    about |= {"margin": plan.margin, "left_out": len(failures)}
+    figures = json.dumps(as_json(findings, conclusion, about), indent=2, ensure_ascii=False)
+    (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
+    print(f"\n{text}\n")
+    print(printable(f"picture: {draw(findings, conclusion, plan.directory / PICTURE)}"))
+    return Evaluated(heldout, findings.best_single)
+
+
+def _about(
+    trained: TrainedPolicy, models: Models, plan: Plan, settings: Settings
+) -> dict[str, Any]:
+    """What was evaluated, and by which models."""
+    return {
         "env_steps": trained.env_steps,
         "objective": settings.objective,
         "dataset": plan.dataset or "shipped",
         "target_model": models.roles.target_model,
         "mutator_model": models.roles.mutator_model,
         "judge_model": models.roles.judge_model if may_ask_judge(settings) else None,
-        "judge": asdict(judge) | {"agreement": judge.agreement} if judge else None,
-        "margin": plan.margin,
-        "left_out": len(failures),
     }
-    (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
-    figures = json.dumps(as_json(comparison, verdict, about), indent=2, ensure_ascii=False)
-    (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
-    print(f"\n{text}\n")
-    print(printable(f"picture: {draw(comparison, verdict, plan.directory / PICTURE)}"))
-    return Evaluated(heldout, comparison.best_single)
 
 
 def _measure(
+    trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
+) -> Records:
+    """The questions of the plan, asked; what an interruption leaves is kept."""
+    asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
+    with refused(f"cannot write to {plan.directory}"):
+        records = Records(plan.directory, _fingerprint(asking, settings, task, models))
+    try:
+        _ask(plan, asking, models, records, settings.max_workers)
+    except (KeyboardInterrupt, ServerUnavailableError):
+        done = sum(not measured.failure for measured in records.measured.values())
+        kept = f"{counted(done, 'question')} done and kept"
+        print(f"\n{kept}; go on with: {printable(plan.again)}", file=sys.stderr)
+        raise
+    return records
+
+
+def _ask(
     plan: Plan, asking: Asking, models: Models, records: Records, max_workers: int | None
 ) -> None:
     """Asks what has not been asked yet, each question in every way."""
@@ -255,15 +264,7 @@ def _measure(
     total = len(waiting)
     waiting = [(q, how) for q, how in waiting if fingerprint(q) not in records.measured]
     failed = 0
-    with tqdm(
-        total=total,
-        initial=total - len(waiting),
-        unit="question",
-        disable=None,
-        dynamic_ncols=True,
-        bar_format="evaluating {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
-        " [{elapsed}<{remaining}] {desc}",
-    ) as bar:
+    with progress_bar(total, total - len(waiting), doing="evaluating ") as bar:
         models.client.on_wait = lambda: _show_pause(bar, models.client.outage())
         for _, measured in runner.each(measure_flow(question, how) for question, how in waiting):
             failed += bool(measured.failure)
@@ -275,20 +276,18 @@ def _measure(
                 raise ServerUnavailableError(reason)
 
 
-def _show_pause(bar: tqdm[Any], outage: Outage | None) -> None:
+def _show_pause(bar: Any, outage: Outage | None) -> None:
     if outage is not None:
         bar.set_description_str(printable(str(outage)))
 
 
-def _measured(questions: Sequence[Question], records: Records) -> list[Measured]:
-    found = [records.measured.get(fingerprint(question)) for question in questions]
-    return [measured for measured in found if measured is not None]
-
-
-def _without_failures(measured: Sequence[Measured]) -> tuple[list[Measured], list[str]]:
+def _asked_in_every_way(
+    questions: Sequence[Question], records: Records
+) -> tuple[list[Measured], list[str]]:
     """Those without a failure, and the reasons of the others."""
-    good = [one for one in measured if not one.failure]
-    return good, [one.failure for one in measured if one.failure]
+    found = [records.measured.get(fingerprint(question)) for question in questions]
+    good = [one for one in found if one is not None and not one.failure]
+    return good, [one.failure for one in found if one is not None and one.failure]
 
 
 def _name(dataset: str | None, of_run: Settings, settings: Settings) -> str:

@@ -55,7 +55,7 @@ class CategoryGain:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Findings:
     """All that an evaluation found."""
 
     questions: int
@@ -83,7 +83,7 @@ class Comparison:
 
 def compare(
     heldout: Sequence[Measured], training: Sequence[Measured], rate: Rate, *, seed: int = 0
-) -> Comparison:
+) -> Findings:
     """Compares the policy with the alternatives on held-out questions.
 
     `training` are questions of the training split, to choose the best single operator on. The
@@ -111,7 +111,7 @@ def compare(
     ways = [_way(POLICY, _cells(policy))]
     ways += [_way(name, column, ahead[name]) for name, column in alternatives.items()]
     ways.append(_way(ORACLE, _oracle(heldout)))
-    return Comparison(
+    return Findings(
         len(heldout),
         tuple(ways),
         tuple(_way(name, column, ahead_of_operator[name]) for name, column in alone.items()),

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from query_mutator.base.stored import stored_as
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_lines
 from query_mutator.evaluation.measuring import Measured
 
@@ -25,14 +26,15 @@ class Records:
         if not lines or lines[0] != header:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             if self.path.exists():
-                before = str(lines[0].get("fingerprint", "")) if _is_header(lines) else ""
-                self.path.replace(directory / OLDER.format(before[:8] or "damaged"))
+                before = lines[0] if lines and isinstance(lines[0], dict) else {}
+                older = str(before.get("fingerprint", ""))[:8] or "damaged"
+                self.path.replace(directory / OLDER.format(older))
             self._write([header])
             return
         for line in lines[1:]:
             try:
-                measured = Measured.from_json(line)
-            except (KeyError, TypeError, AttributeError):
+                measured = stored_as(Measured, line)
+            except ValueError:
                 continue
             if not measured.failure:
                 self.measured[measured.sha256] = measured
@@ -65,7 +67,3 @@ class Records:
 
 def _lines(records: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-
-
-def _is_header(lines: list[Any]) -> bool:
-    return bool(lines) and isinstance(lines[0], dict)

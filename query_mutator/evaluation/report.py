@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from query_mutator.base.pictures import figure
+from query_mutator.base.stored import without_infinities
 from query_mutator.base.tables import Rows, layout
 from query_mutator.base.terminal import counted, printable
-from query_mutator.evaluation.comparison import Comparison, Way
+from query_mutator.evaluation.comparison import Findings, Way
 from query_mutator.evaluation.several import Together
 from query_mutator.evaluation.statistics import FEWEST_SHOWN, Difference
-from query_mutator.evaluation.verdict import Verdict, with_interval
+from query_mutator.evaluation.verdict import Conclusion, with_interval
 from query_mutator.objectives.judge import JudgeAgreement
 
 MOST_CATEGORIES = 40
@@ -23,16 +23,16 @@ LONGEST_LABEL = 40
 HEADINGS = ("", "score", "policy ahead by", "target calls", "mutator calls", "seconds")
 
 
-def as_text(comparison: Comparison, verdict: Verdict, judge: JudgeAgreement | None = None) -> str:
-    """The tables for the terminal, the verdict last."""
-    best = comparison.best_single
+def as_text(findings: Findings, conclusion: Conclusion, judge: JudgeAgreement | None = None) -> str:
+    """The tables for the terminal, the conclusion last."""
+    best = findings.best_single
     parts = [
-        f"{counted(comparison.questions, 'held-out question')}; means for a question, with 95 % "
+        f"{counted(findings.questions, 'held-out question')}; means for a question, with 95 % "
         "intervals that hold together within a table",
-        _table([HEADINGS, *map(_row, comparison.ways)]),
-        f"single operators (on {counted(comparison.training_questions, 'training question')} the "
+        _table([HEADINGS, *map(_row, findings.ways)]),
+        f"single operators (on {counted(findings.training_questions, 'training question')} the "
         f"best is {best})",
-        _table([HEADINGS, *map(_row, comparison.operators)]),
+        _table([HEADINGS, *map(_row, findings.operators)]),
         "by category, policy against unchanged",
         _table(
             [
@@ -45,21 +45,21 @@ def as_text(comparison: Comparison, verdict: Verdict, judge: JudgeAgreement | No
                         f"{gain.policy:.3f}",
                         with_interval(gain.difference),
                     )
-                    for gain in comparison.categories
+                    for gain in findings.categories
                 ),
             ]
         ),
         "the policy chose: "
-        + ", ".join(f"{name} {share:.0%}" for name, share in comparison.chosen.items()),
-        *_length_line(comparison),
+        + ", ".join(f"{name} {share:.0%}" for name, share in findings.chosen.items()),
+        *_length_line(findings),
         *_judge_line(judge),
-        verdict.sentence,
+        conclusion.sentence,
     ]
     return "\n\n".join("\n".join(map(printable, part.split("\n"))) for part in parts)
 
 
-def several_as_text(together: Together, verdict: Verdict) -> str:
-    """The table of several policies, the verdict last."""
+def several_as_text(together: Together, conclusion: Conclusion) -> str:
+    """The table of several policies, the conclusion last."""
     rows = [
         (name, with_interval(ahead), ", ".join(f"{lead:+.3f}" for lead in together.each[name]))
         for name, ahead in together.ahead.items()
@@ -69,18 +69,18 @@ def several_as_text(together: Together, verdict: Verdict) -> str:
             f"{together.policies} policies on {counted(together.questions, 'held-out question')}: "
             "their mean lead, with 95 % intervals that hold together for these policies",
             _table([("", "policies ahead by", "each by"), *rows]),
-            verdict.sentence,
+            conclusion.sentence,
         ]
     )
 
 
-def _length_line(comparison: Comparison) -> list[str]:
-    if comparison.score_and_length is None:
+def _length_line(findings: Findings) -> list[str]:
+    if findings.score_and_length is None:
         return []
-    given = ", given its facts" if comparison.facts_known else ""
+    given = ", given its facts" if findings.facts_known else ""
     return [
         f"correlation of score and length of an answer within its question{given}: "
-        f"{comparison.score_and_length:+.2f}"
+        f"{findings.score_and_length:+.2f}"
     ]
 
 
@@ -99,32 +99,22 @@ def _judge_line(judge: JudgeAgreement | None) -> list[str]:
     ]
 
 
-def as_json(comparison: Comparison, verdict: Verdict, about: dict[str, Any]) -> dict[str, Any]:
-    """All figures, for programs."""
-    figures: dict[str, Any] = _finite({**about, **asdict(comparison)})
-    return {"verdict": asdict(verdict), **figures}
+def as_json(findings: Findings, conclusion: Conclusion, about: dict[str, Any]) -> dict[str, Any]:
+    """All figures, for programs; null for the ends of an unknown interval."""
+    return {"verdict": asdict(conclusion), **without_infinities({**about, **asdict(findings)})}
 
 
-def _finite(value: Any) -> Any:
-    """The value with null for what JSON has no number for: the ends of an unknown interval."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
+def draw(findings: Findings, conclusion: Conclusion, path: Path) -> Path:
     """The policy's lead over every alternative, and its gain in every category, as a PNG."""
-    rows = [way for way in comparison.ways if way.policy_ahead] + list(comparison.operators)
+    rows = [way for way in findings.ways if way.policy_ahead] + list(findings.operators)
     leads = [(way.name, way.policy_ahead) for way in rows if way.policy_ahead]
     gains = [
         (f"{gain.category} ({gain.questions})", gain.difference)
-        for gain in comparison.categories[:MOST_CATEGORIES]
+        for gain in findings.categories[:MOST_CATEGORIES]
     ]
     height = 1.6 + 0.26 * max(len(leads), len(gains))
     with figure(path, (11, height), panels=2) as (drawn, (left, right)):
-        few = len([way for way in comparison.ways if way.policy_ahead])
+        few = len([way for way in findings.ways if way.policy_ahead])
         _forest(left, leads, ["tab:blue"] * few + ["0.45"] * (len(leads) - few))
         left.axhline(few - 0.5, color="0.8", linewidth=0.8)
         left.set_title("Policy's lead over other ways of asking", fontsize=11)
@@ -132,7 +122,7 @@ def draw(comparison: Comparison, verdict: Verdict, path: Path) -> Path:
         right.set_title("Gain over unchanged, by category", fontsize=11)
         for axes in (left, right):
             axes.set_xlabel("difference in score, with 95 % intervals")
-        drawn.suptitle(_wrapped(verdict.sentence), fontsize=11)
+        drawn.suptitle(_wrapped(conclusion.sentence), fontsize=11)
     return path
 
 

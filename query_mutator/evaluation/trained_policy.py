@@ -14,7 +14,9 @@ from typing import Any
 import torch
 
 from ppo import ActorCritic
+from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
+from query_mutator.base.stored import stored_as
 from query_mutator.environment.episodes import STOP_ACTION, EpisodeView
 from query_mutator.environment.greedy import greedy_flow
 from query_mutator.models.flows import Encode, encode_handler
@@ -93,7 +95,7 @@ class TrainedPolicy:
         return {names[action]: probability for action, probability in ordered}
 
 
-class LoadedPolicy:
+class LoadedPolicy(Closing):
     """A run's policy with its models: `rewrite` answers at once. A context manager closes it."""
 
     def __init__(self, trained: TrainedPolicy, models: Models, max_workers: int | None) -> None:
@@ -132,12 +134,6 @@ class LoadedPolicy:
 
     def close(self) -> None:
         self.models.close()
-
-    def __enter__(self) -> LoadedPolicy:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
@@ -188,9 +184,7 @@ def load_trained(run: RunDirectory, settings: Settings, operators: list[Operator
     checkpoint = run.checkpoints.newest(tensor_bytes=tensor_bytes(policy) + seen_bytes)
     with misfit_told(run.path):
         set_policy(policy, checkpoint.tensors)
-        env_steps = checkpoint.state["counts"]["env_steps"]
-        if not isinstance(env_steps, int):
-            raise TypeError("env_steps is not a count")
+        env_steps = stored_as(int, checkpoint.state["counts"]["env_steps"], "env_steps")
     return TrainedPolicy(policy, operators, view, env_steps)
 
 

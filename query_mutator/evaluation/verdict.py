@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from query_mutator.base.terminal import counted
-from query_mutator.evaluation.comparison import Comparison
+from query_mutator.evaluation.comparison import Findings
 from query_mutator.evaluation.defaults import MARGIN
 from query_mutator.evaluation.measuring import UNCHANGED
 from query_mutator.evaluation.several import BEST_SINGLE, Together
@@ -19,7 +19,7 @@ CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Conclusion:
     """What the evaluation comes to."""
 
     outcome: str
@@ -29,23 +29,23 @@ class Verdict:
     """Questions that would settle it, where it cannot be told."""
 
 
-def decide(comparison: Comparison, *, margin: float = MARGIN) -> Verdict:
-    """The verdict on the policy against the question unchanged, and beside the best operator."""
-    name = comparison.best_single
+def decide(findings: Findings, *, margin: float = MARGIN) -> Conclusion:
+    """The conclusion on the policy against the question unchanged, and beside the best operator."""
+    name = findings.best_single
     if name == UNCHANGED:
         beside = "No single operator was better than unchanged on the training questions."
     else:
-        lead = comparison.against(f"best single: {name}")
+        lead = findings.against(f"best single: {name}")
         beside = beside_best_single(lead, f"always using {name}", margin)
-    return _verdict(
-        "The policy", comparison.against(UNCHANGED), comparison.questions, beside, margin
+    return _conclusion(
+        "The policy", findings.against(UNCHANGED), findings.questions, beside, margin
     )
 
 
-def decide_together(together: Together, *, margin: float = MARGIN) -> Verdict:
-    """The verdict on the mean of several policies."""
+def decide_together(together: Together, *, margin: float = MARGIN) -> Conclusion:
+    """The conclusion on the mean of several policies."""
     lead = together.ahead[BEST_SINGLE]
-    return _verdict(
+    return _conclusion(
         f"The mean of the {together.policies} policies",
         together.ahead[UNCHANGED],
         together.questions,
@@ -54,7 +54,9 @@ def decide_together(together: Together, *, margin: float = MARGIN) -> Verdict:
     )
 
 
-def _verdict(subject: str, gain: Difference, questions: int, beside: str, margin: float) -> Verdict:
+def _conclusion(
+    subject: str, gain: Difference, questions: int, beside: str, margin: float
+) -> Conclusion:
     outcome, needed = judge(gain, margin)
     if needed:  # pairs are meanings, which may have several questions each
         needed = math.ceil(needed * questions / gain.groups)
@@ -75,7 +77,7 @@ def _verdict(subject: str, gain: Difference, questions: int, beside: str, margin
     else:
         sentence = f"Cannot tell with so few questions: {asked}, the change is {measured}"
         sentence += f"; about {needed:,} would be needed." if needed else "."
-    return Verdict(outcome, sentence, needed)
+    return Conclusion(outcome, sentence, needed)
 
 
 def judge(gain: Difference, margin: float) -> tuple[str, int | None]:

@@ -12,12 +12,7 @@ from query_mutator.models.breaker import Breaker, nothing_listens
 from query_mutator.models.calls import Call, Failure, Reply
 from query_mutator.models.dialects import Dialect
 from query_mutator.models.http import HttpServer
-from query_mutator.models.limits import (
-    Limit,
-    QueueWaitLimit,
-    Ticket,
-    ToldLimit,
-)
+from query_mutator.models.limits import Limit, QueueWaitLimit, Ticket
 from query_mutator.models.throughput_limit import ThroughputLimit
 from query_mutator.models.turns import Turns
 
@@ -243,7 +238,7 @@ class Backend:
         key = model if self._slots_per_model else ""
         if key not in self._limits:
             if self.slots is not None:
-                self._limits[key] = ToldLimit(self.slots)
+                self._limits[key] = Limit(self.slots + 1)  # with one call waiting
             elif self._slots_per_model:
                 self._limits[key] = QueueWaitLimit()
             else:

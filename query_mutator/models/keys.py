@@ -67,8 +67,8 @@ def _key() -> str | None:
 
 
 def _told_hosts() -> set[str]:
-    told = os.environ.get(KEY_HOST_VARIABLE, "").casefold().split(",")
-    return {host.strip() for host in told if host.strip()}
+    names = os.environ.get(KEY_HOST_VARIABLE, "").casefold().split(",")
+    return {host.strip() for host in names if host.strip()}
 
 
 def _is_told(url: str, hosts: set[str]) -> bool:

@@ -7,7 +7,6 @@ durations tell the wait for a slot. `throughput_limit` is for servers that tell 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from query_mutator.models.calls import Reply
 
@@ -28,54 +27,28 @@ class Ticket:
     version: int
 
 
-class Limit(Protocol):
-    """The number of calls to have under way on one server for one model."""
+class Limit:
+    """The number of calls to have under way on one server for one model.
 
-    value: int
-
-    def sent(self, at_once: int) -> Ticket:
-        """Notes that a call goes out, with itself `at_once` are under way."""
-
-    def answered(self, ticket: Ticket, reply: Reply, latency_s: float) -> None:
-        """Learns from an answer."""
-
-    def failed(self, ticket: Ticket) -> None:
-        """Notes that a call ended without an answer: nothing is learned from how long it took."""
-
-
-class ToldLimit:
-    """For a server that tells its slots, as llama.cpp does: those, and one call waiting."""
-
-    def __init__(self, slots: int) -> None:
-        self.value = slots + 1
-
-    def sent(self, at_once: int) -> Ticket:
-        return Ticket(0, at_once, 0)
-
-    def answered(self, ticket: Ticket, reply: Reply, latency_s: float) -> None:
-        """There is nothing to learn."""
-
-    def failed(self, ticket: Ticket) -> None:
-        """There is nothing to learn."""
-
-
-class LearnedLimit:
-    """What the limits that learn share: a value, and the version of it that calls are sent under.
-
-    Answers to calls that were sent under another value say nothing about this one.
+    This one stays: it is for a server that tells its slots, as llama.cpp does. Answers to calls
+    that were sent under another value than that of now say nothing about this one.
     """
 
-    def __init__(self) -> None:
-        self.value = FIRST_GUESS
+    def __init__(self, value: int = FIRST_GUESS) -> None:
+        self.value = value
         self._version = 0
         self._calls_sent = 0
 
     def sent(self, at_once: int) -> Ticket:
+        """Notes that a call goes out, with itself `at_once` are under way."""
         self._calls_sent += 1
         return Ticket(self._calls_sent, at_once, self._version)
 
+    def answered(self, ticket: Ticket, reply: Reply, latency_s: float) -> None:
+        """Learns from an answer, where there is anything to learn."""
+
     def failed(self, ticket: Ticket) -> None:
-        """Nothing is counted for a call that is under way."""
+        """Notes that a call ended without an answer: nothing is learned from how long it took."""
 
     def _set(self, value: float) -> None:
         """Begins a version even where the value stays."""
@@ -83,30 +56,36 @@ class LearnedLimit:
         self._version += 1
 
 
-class _Waits:
-    """Sums over the calls of a window, whose times tell how many of them waited."""
+class Window:
+    """Sums over the calls that were sent under one value of a limit."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._at_once = self._wait_s = self._latency_s = 0.0
+        self.latency_s = 0.0
+        self._at_once = 0
 
-    def add(self, at_once: int, wait_s: float, latency_s: float) -> None:
+    def add(self, at_once: int, latency_s: float) -> None:
         self.count += 1
+        self.latency_s += latency_s
         self._at_once += at_once
-        self._wait_s += wait_s
-        self._latency_s += latency_s
 
     @property
     def at_once(self) -> float:
         return self._at_once / self.count
 
+
+class _Waits(Window):
+    """Calls whose times tell how many of them waited."""
+
+    wait_s = 0.0
+
     @property
     def waiting(self) -> float:
         """How many of the calls under way were in the queue: by Little's law, from the times."""
-        return self.at_once * self._wait_s / max(self._latency_s, 1e-9)
+        return self.at_once * self.wait_s / max(self.latency_s, 1e-9)
 
 
-class QueueWaitLimit(LearnedLimit):
+class QueueWaitLimit(Limit):
     """Doubles until calls wait for a slot, then keeps about one of them waiting."""
 
     def __init__(self) -> None:
@@ -121,8 +100,8 @@ class QueueWaitLimit(LearnedLimit):
         if ticket.version != self._version:
             return
         window = self._window
-        wait_s = reply.queue_s - self._least_wait_s
-        window.add(ticket.at_once, wait_s, latency_s)
+        window.wait_s += reply.queue_s - self._least_wait_s
+        window.add(ticket.at_once, latency_s)
         # The first steps are quick, on little evidence; later ones must not follow chance.
         enough = max(3, self.value // 2) if self._doubling else max(8, self.value)
         if window.count < enough:

@@ -198,10 +198,10 @@ class Outages:
             if back:
                 waited_s = time.monotonic() - self._silent_since([backend])
                 backend.came_back(job.model if warm else None)
-                told = backend in self._told
+                was_told = backend in self._told
                 self._told.discard(backend)
                 self._gone = ""
-        if back and told:
+        if back and was_told:
             logger.warning("%s answers again after %s", backend.name, clock(waited_s))
         self._on_return()  # the probe's place is free, whatever came of it
         if back:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
 from query_mutator.models.cache import ResponseCache
 from query_mutator.models.client import ModelClient
@@ -20,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Models:
+class Models(Closing):
     """Everything that is said to models goes through here; a context manager that closes it."""
 
     client: ModelClient
@@ -35,12 +36,6 @@ class Models:
     def close(self) -> None:
         self.client.close()
         self.connection.close()
-
-    def __enter__(self) -> Models:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open_models(settings: ModelSettings | None = None) -> Models:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from query_mutator.models.calls import Reply
-from query_mutator.models.limits import LearnedLimit, Ticket
+from query_mutator.models.limits import Limit, Ticket, Window
 
 CLIMB_WINDOW = 20
 STEADY_WINDOW = 60
@@ -29,27 +29,16 @@ FELL = 0.4
 """A rate that falls by this share means that the server has changed: begin again."""
 
 
-class _Window:
-    """Sums over the calls that were sent under one value of the limit."""
+class _Window(Window):
+    """Calls whose latencies vary, and of which some were served at once."""
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.beside = 0
-        """The most calls that were seen to be served at once."""
-        self.latency_s = 0.0
-        self._at_once = 0
-        self._squares = 0.0
+    beside = 0
+    """The most calls that were seen to be served at once."""
+    _squares = 0.0
 
-    def add(self, at_once: int, beside: int, latency_s: float) -> None:
-        self.count += 1
-        self.beside = max(self.beside, beside)
-        self.latency_s += latency_s
-        self._at_once += at_once
+    def add(self, at_once: int, latency_s: float) -> None:
+        super().add(at_once, latency_s)
         self._squares += latency_s**2
-
-    @property
-    def at_once(self) -> float:
-        return self._at_once / self.count
 
     @property
     def mean_s(self) -> float:
@@ -77,7 +66,7 @@ class _Window:
         return self.variation * math.sqrt(1 / self.count + 1 / other_count)
 
 
-class ThroughputLimit(LearnedLimit):
+class ThroughputLimit(Limit):
     """Doubles until the slots are full, then stays; looks again from time to time."""
 
     def __init__(self) -> None:
@@ -106,7 +95,8 @@ class ThroughputLimit(LearnedLimit):
             return
         older = sum(number < ticket.number for number in self._under_way)
         window = self._window
-        window.add(ticket.at_once, older + 1, latency_s)
+        window.beside = max(window.beside, older + 1)
+        window.add(ticket.at_once, latency_s)
         enough = (
             max(CLIMB_WINDOW, 2 * self.value)
             if self._climbing

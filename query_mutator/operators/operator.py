@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from query_mutator.models.calls import Message
-from query_mutator.operators.edits import apply_edits
+from query_mutator.operators.edits import EDITS, apply_edits
 
 REWRITE_REQUEST = "Rewrite this question: "
 MAX_GROWTH = 4
@@ -32,6 +32,11 @@ class Operator:
     examples: tuple[tuple[str, str], ...] = ()
     ends_with: str = ""
     """A rewrite that does not end so is refused (`?` catches answers in place of questions)."""
+
+    def __post_init__(self) -> None:
+        for edit in self.edits:
+            if edit not in EDITS:
+                raise ValueError(f"there is no edit {edit!r}")
 
     @property
     def needs_model(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,15 +20,6 @@ SHOWN = 3
 OTHER_LOSSES = ("train/loss",)
 OTHER_SCORES = ("rollout/ep_rew_mean",)
 """What Stable-Baselines3 calls them."""
-
-
-@dataclass(frozen=True)
-class _Offence:
-    """A run beyond a threshold."""
-
-    run: str
-    value: float
-    step: int
 
 
 def cautions(comparison: Comparison) -> list[str]:
@@ -70,42 +60,35 @@ def score_tag(runs: Sequence[Run]) -> str | None:
 def _thresholds(runs: Sequence[Run]) -> list[str]:
     lines = []
     for metric in METRICS:
-        told: dict[Threshold, list[_Offence]] = {}
+        beyond: dict[Threshold, list[str]] = {}
         for run in runs:
             curve = run.curves.get(metric.tag)
             if curve is None or not np.isfinite(curve.values).any():
                 continue
             for threshold in reversed(metric.thresholds):
-                value, step = _judged(curve, threshold)
+                value, where = _judged(curve, threshold)
                 if threshold.passed_by(value):
-                    told.setdefault(threshold, []).append(_Offence(run.name, value, step))
+                    run_and_value = f"{run.name} ({value:.3g} {where})"
+                    beyond.setdefault(threshold, []).append(run_and_value)
                     break
-        for threshold, offences in told.items():
-            lines.append(_threshold_line(metric.tag, threshold, offences, of=len(runs)))
+        for threshold, offences in beyond.items():
+            which = "above" if threshold.above else "below"
+            scope = f"all {len(runs)} runs, such as " if len(offences) == len(runs) > SHOWN else ""
+            lines.append(
+                f"{metric.tag} {which} {threshold.limit:g} in {scope}{_listed(offences)}: "
+                f"{threshold.warning}"
+            )
     return lines
 
 
-def _judged(curve: Curve, threshold: Threshold) -> tuple[float, int]:
-    """What a threshold is held against: the mean, or the worst value and its step."""
+def _judged(curve: Curve, threshold: Threshold) -> tuple[float, str]:
+    """What a threshold is held against, and where it is: the mean, or the worst value."""
     finite = np.isfinite(curve.values)
     values, steps = curve.values[finite], curve.steps[finite]
     if threshold.on_average:
-        return float(values.mean()), int(steps[-1])
+        return float(values.mean()), "on average"
     worst = int(values.argmax() if threshold.above else values.argmin())
-    return float(values[worst]), int(steps[worst])
-
-
-def _threshold_line(
-    tag: str, threshold: Threshold, offences: Sequence[_Offence], *, of: int
-) -> str:
-    where = [
-        f"{offence.run} ({offence.value:.3g} "
-        + ("on average)" if threshold.on_average else f"at step {offence.step})")
-        for offence in offences
-    ]
-    which = "above" if threshold.above else "below"
-    scope = f"all {of} runs, such as " if len(offences) == of > SHOWN else ""
-    return f"{tag} {which} {threshold.limit:g} in {scope}{_listed(where)}: {threshold.warning}"
+    return float(values[worst]), f"at step {steps[worst]}"
 
 
 def _not_numbers(comparison: Comparison) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import refused
 
 logger = logging.getLogger(__name__)
 
@@ -51,15 +52,13 @@ class _Session:
     began: float
     restart_step: int | None = None
     """Where a restart said that it begins again: what others wrote from there on is void."""
-    points: dict[str, Points] = field(default_factory=dict)
+    points: dict[str, Points] = field(default_factory=lambda: defaultdict(lambda: ([], [], [])))
 
 
 def event_files(directory: Path) -> list[Path]:
     """The event files right in a directory."""
-    try:
+    with refused(f"cannot read {directory}"):
         return sorted(p for p in directory.iterdir() if "tfevents" in p.name and p.is_file())
-    except OSError as error:
-        raise UserError(f"cannot read {directory}: {error.strerror}") from error
 
 
 def read_curves(directory: Path) -> dict[str, Curve]:
@@ -139,7 +138,6 @@ def _sessions(file: Path) -> list[_Session]:
     """The sessions of one file, of which all but odd files hold one."""
     from tensorboard.compat.proto import event_pb2
 
-    started = event_pb2.SessionLog.START
     sessions: list[_Session] = []
     scalar_tags: set[str] = set()
     odd_tags: set[str] = set()
@@ -151,41 +149,38 @@ def _sessions(file: Path) -> list[_Session]:
             break
         if not sessions:
             sessions.append(_Session(event.wall_time))
-        kind = event.WhichOneof("what")
-        if kind == "session_log" and event.session_log.status == started:
+        if event.session_log.status == event_pb2.SessionLog.START:
             if sessions[-1].points:
                 sessions.append(_Session(event.wall_time))
             sessions[-1].restart_step = event.step
-        if kind != "summary":
-            continue
         for value in event.summary.value:
-            holds = value.WhichOneof("value")
-            if holds == "simple_value":
-                number = value.simple_value
-            elif holds == "tensor" and _is_scalar(value, scalar_tags):
-                try:
-                    number = _tensor_number(value.tensor)
-                except Exception:  # an empty tensor, several numbers, no numbers: each its own kind
-                    odd_tags.add(value.tag)
-                    continue
-            else:
-                continue
-            points = sessions[-1].points.get(value.tag)
-            if points is None:
-                points = sessions[-1].points[value.tag] = ([], [], [])
-            points[0].append(event.step)
-            points[1].append(number)
-            points[2].append(event.wall_time)
+            if (number := _number(value, scalar_tags, odd_tags)) is not None:
+                steps, values, times = sessions[-1].points[value.tag]
+                steps.append(event.step)
+                values.append(number)
+                times.append(event.wall_time)
     for tag in sorted(odd_tags):
         logger.warning("%s: %s is not always one number: such points are left out", file, tag)
     return sessions
 
 
-def _is_scalar(value: Any, scalar_tags: set[str]) -> bool:
-    """Whether a tensor is a scalar; some writers say so only with the first of a tag."""
+def _number(value: Any, scalar_tags: set[str], odd_tags: set[str]) -> float | None:
+    """The number in a part of a summary; None for what is no scalar.
+
+    Some writers say that a tensor is one only with the first of a tag.
+    """
+    holds = value.WhichOneof("value")
+    if holds != "tensor":
+        return value.simple_value if holds == "simple_value" else None
     if value.metadata.plugin_data.plugin_name == "scalars":
         scalar_tags.add(value.tag)
-    return value.tag in scalar_tags
+    if value.tag not in scalar_tags:
+        return None
+    try:
+        return _tensor_number(value.tensor)
+    except Exception:  # an empty tensor, several numbers, no numbers: each its own kind
+        odd_tags.add(value.tag)
+        return None
 
 
 def _tensor_number(tensor: Any) -> float:
@@ -207,10 +202,8 @@ def _records(file: Path) -> Iterator[bytes]:
 
     A record that ends too early is one that a writer has not finished, and ends the file quietly.
     """
-    try:
+    with refused(f"cannot read {file}"):
         content = file.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from error
     position = 0
     while position + HEADER_BYTES <= len(content):
         length, check = HEADER.unpack_from(content, position)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from query_mutator.base.errors import UserError
+from query_mutator.base.stored import without_infinities
 from query_mutator.base.terminal import counted, printable
 from query_mutator.reports.runs import Run, check_tags, load_runs, named_runs
 
@@ -70,9 +70,7 @@ def _write(runs: Sequence[Run], tags: Sequence[str], path: Path, *, as_json: boo
         for row in points(runs, tags):
             many += 1
             if as_json:
-                # JSON knows no NaN and no infinities.
-                safe = [None if isinstance(v, float) and not math.isfinite(v) else v for v in row]
-                record = dict(zip(COLUMNS, safe, strict=True))
+                record = dict(zip(COLUMNS, without_infinities(row), strict=True))
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
             else:
                 writer.writerow(row)

@@ -134,19 +134,19 @@ def _overlap(left: GroupCell, right: GroupCell) -> bool:
 
 
 def _no_middle(found: Surface) -> str:
-    told = [
+    best = [
         f"{_listed(found.grid, view.best())} by {view.name} ({_value(view, view.best()[0])})"
         for view in found.views
         if view.name != BOTH
     ]
-    return f"no golden middle: the best is {', '.join(told)}."
+    return f"no golden middle: the best is {', '.join(best)}."
 
 
 def _reason(found: Surface, golden: Combination) -> str:
-    told = []
+    standings = []
     for view in found.views:
         if view.name == BOTH:
-            told.append(f"both {view.values[golden]:.2f}")
+            standings.append(f"both {view.values[golden]:.2f}")
             continue
         place, best = view.place(golden), view.best()
         worst = min(view.values, key=lambda c: view.values[c])
@@ -155,8 +155,8 @@ def _reason(found: Surface, golden: Combination) -> str:
             standing += f"{view.values[best[0]]:+.3f} with {_listed(found.grid, best)}"
         if worst != golden:
             standing += f"; worst {view.values[worst]:+.3f} with {label(found.grid, worst)}"
-        told.append(f"{_value(view, golden)} ({standing})")
-    text = f"golden middle: {label(found.grid, golden)}, with {', '.join(told)}."
+        standings.append(f"{_value(view, golden)} ({standing})")
+    text = f"golden middle: {label(found.grid, golden)}, with {', '.join(standings)}."
     if not found.alike:
         return text
     if found.all_alike and len(found.alike) > 1:

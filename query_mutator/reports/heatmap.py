@@ -48,24 +48,24 @@ def draw(surface: Surface, path: Path) -> Path:
 
 def _legend(surface: Surface) -> list[str]:
     two = len(surface.grid) == 2
-    told = ["colours: from the worst to the best of each panel"] if two else []
+    legend = ["colours: from the worst to the best of each panel"] if two else []
     if surface.golden is not None:
-        told.append("★ the golden middle")
+        legend.append("★ the golden middle")
     if surface.alike and surface.all_alike:
-        told.append("the seeds cannot tell it from any other for certain")
+        legend.append("the seeds cannot tell it from any other for certain")
     elif surface.alike and two:
-        told.append("dashed: the seeds cannot tell it from these")
+        legend.append("dashed: the seeds cannot tell it from these")
     if any(len(view.values) < len(combinations(surface.grid)) for view in surface.views):
-        told.append("–: failed, or not all its seeds measured by then")
-    return told
+        legend.append("–: failed, or not all its seeds measured by then")
+    return legend
 
 
 def text_tables(surface: Surface, *, markdown: bool = False) -> str:
     """The views as tables; the golden middle carries a star."""
     parts = []
     for view in surface.views:
-        told = f"{view.title}: {view.measured}"
-        parts.append(f"### {told}" if markdown else told)
+        heading = f"{view.title}: {view.measured}"
+        parts.append(f"### {heading}" if markdown else heading)
         if len(surface.grid) == 2:
             parts.append(table(_table_of_two(surface, view), markdown=markdown))
         else:

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from query_mutator.base.children import module_command, module_environment
+from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
-from query_mutator.base.terminal import printable
+from query_mutator.base.terminal import printable, progress_bar
 from query_mutator.reports.grid import SweptRun, command_of
 from query_mutator.runs.directory import CONFIG, RunDirectory
 
@@ -221,47 +221,36 @@ class _Child:
             directory = RunDirectory(self.path)
             directory.take()  # the trainer of a sweep that was killed may still be at work
             try:
-                shutil.rmtree(self.path)
+                shutil.rmtree(
+                    self.path, ignore_errors=True
+                )  # Windows keeps the lock till it is free
             finally:
                 directory.release()
         for suffix in CACHE_SUFFIXES:
             self.cache.with_name(self.cache.name + suffix).unlink(missing_ok=True)
 
 
-class _Bar:
+class _Bar(Closing):
     """Environment steps of all runs together."""
 
     def __init__(self, runs: Sequence[SweptRun], finished: set[str]) -> None:
-        from tqdm import tqdm
-
         self._lock = threading.Lock()
         self._steps = {run.name: run.env_steps if run.name in finished else 0 for run in runs}
         self._begun = len(finished & set(self._steps))
         self._many = len(runs)
         self._total = sum(run.env_steps for run in runs)
-        self._bar: Any = tqdm(
-            total=self._total,
-            initial=sum(self._steps.values()),
-            unit="step",
-            dynamic_ncols=True,
-            bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} steps"
-            " [{elapsed}<{remaining}] {desc}",
-            disable=None,
-        )
+        self._bar = progress_bar(self._total, sum(self._steps.values()), unit=" steps")
 
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._bar.close()
 
     def begin(self, run: SweptRun) -> None:
         with self._lock:
             self._begun += 1
-            told = f"run {self._begun} of {self._many}: {run.name}"
+            line = f"run {self._begun} of {self._many}: {run.name}"
             if self._bar.disable:
-                self.say(told)
-            self._bar.set_description_str(told)
+                self.say(line)
+            self._bar.set_description_str(line)
 
     def reached(self, run: SweptRun, steps: int) -> None:
         """A run has come so far; the steps of a checkpoint are counted too."""

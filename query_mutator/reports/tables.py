@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from query_mutator.base.stored import without_infinities
 from query_mutator.base.tables import as_markdown, layout
 from query_mutator.base.terminal import printable
 from query_mutator.reports.cautions import cautions, evidence
@@ -63,8 +64,8 @@ def as_dict(comparison: Comparison) -> dict[str, Any]:
         "baseline": comparison.runs[0].name,
         "last_common_step": comparison.last_step,
         "last_common_minute": comparison.last_minute,
-        "rows": [_finite(row) for row in _records(comparison)],
-        "groups": [_finite(row) for row in _group_records(comparison)],
+        "rows": without_infinities(_records(comparison)),
+        "groups": without_infinities(_group_records(comparison)),
         "thresholds": [
             {
                 "metric": goal.tag,
@@ -247,12 +248,3 @@ def _csv(comparison: Comparison) -> str:
 
 def _known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
-
-
-def _finite(record: dict[str, Any]) -> dict[str, Any]:
-    def clean(value: Any) -> Any:
-        if isinstance(value, list):
-            return [clean(item) for item in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    return {name: clean(value) for name, value in record.items()}

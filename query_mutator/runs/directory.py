@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import time
@@ -21,6 +20,7 @@ from query_mutator.base.files import (
     sync,
     write_atomically,
 )
+from query_mutator.base.locks import LOCK, only_writer
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class RunDirectory:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._lock: int | None = None
+        self._taken = contextlib.ExitStack()
 
     @property
     def checkpoints(self) -> CheckpointStore:
@@ -119,7 +119,7 @@ class RunDirectory:
 
         Nothing else is ever taken for it: it may be removed.
         """
-        expected = {SUMMARY, CHECKPOINTS}
+        expected = {LOCK, SUMMARY, CHECKPOINTS}
         inside = self.path / CHECKPOINTS
         within = os.listdir(inside) if inside.is_dir() and not inside.is_symlink() else []
         return all(
@@ -131,17 +131,11 @@ class RunDirectory:
 
     def take(self) -> None:
         """Takes the directory for this process, until it ends: two writers would mix their runs."""
-        self._lock = os.open(self.path, os.O_RDONLY)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UserError(f"another process is writing to {self.path}") from error
+        self._taken.enter_context(only_writer(self.path, within=True))
 
     def release(self) -> None:
         """Gives the directory free again."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._taken.close()
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """Writes a JSON file whole or not at all."""

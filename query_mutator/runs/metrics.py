@@ -33,9 +33,10 @@ def markdown() -> str:
         lines += [f"## {group}", "", "| metric | what it is | what to watch for | better |"]
         lines += ["| --- | --- | --- | --- |"]
         for metric in metrics:
-            told = [metric.watch_for, *(_sentence(limit.in_words()) for limit in metric.thresholds)]
+            advice = [metric.watch_for]
+            advice += [_sentence(limit.in_words()) for limit in metric.thresholds]
             better = metric.better or "—"
-            lines.append(f"| `{metric.tag}` | {metric.meaning} | {' '.join(told)} | {better} |")
+            lines.append(f"| `{metric.tag}` | {metric.meaning} | {' '.join(advice)} | {better} |")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -49,11 +50,6 @@ def metric_of(tag: str) -> Metric | None:
         if tag == metric.tag:
             return metric
     return None
-
-
-def known_tag(tag: str) -> bool:
-    """Whether a logged tag is one of those explained."""
-    return metric_of(tag) is not None
 
 
 def is_counted(tag: str) -> bool:

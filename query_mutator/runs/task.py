@@ -9,12 +9,12 @@ import platform
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from query_mutator.base.errors import UserError
+from query_mutator.base.stored import stored_as
 from query_mutator.base.terminal import printable
 from query_mutator.data import Question, load_questions, split_questions
 from query_mutator.models.cache import default_cache_file
@@ -22,7 +22,6 @@ from query_mutator.models.session import Models
 from query_mutator.models.settings import ModelSettings
 from query_mutator.objectives import Objective, Weights, load_objective
 from query_mutator.operators import Operator, load_operators, select_operators
-from query_mutator.operators.edits import EDITS
 from query_mutator.runs.directory import CONFIG, RunDirectory
 from query_mutator.runs.settings import Settings, may_ask_judge, read_settings
 
@@ -98,36 +97,11 @@ def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
     if not isinstance(stored, list):
         raise UserError(f"{run.path / CONFIG} is damaged: it has no list of operators")
     try:
-        return settings, [_stored_operator(entry) for entry in stored]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return settings, [stored_as(Operator, entry) for entry in stored]
+    except ValueError as error:
         raise UserError(
             f"{run.path / CONFIG} is damaged: an operator is not as it was stored ({error})"
         ) from error
-
-
-def _stored_operator(entry: dict[str, Any]) -> Operator:
-    """The operator that config.json holds; raises for what is not one."""
-    values: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()
-    }
-    values["examples"] = tuple((before, after) for before, after in entry["examples"])
-    for item in fields(Operator):
-        value = values.get(item.name, item.default)
-        if isinstance(item.default, bool):
-            right = isinstance(value, bool)
-        else:
-            same_kind = isinstance(value, tuple) == isinstance(item.default, tuple)
-            right = value == item.default or (same_kind and _made_of_text(value))
-        if not right:
-            raise TypeError(f"{item.name} is {value!r}")
-    for edit in values.get("edits", ()):
-        if edit not in EDITS:
-            raise ValueError(f"there is no edit {edit!r}")
-    return Operator(**values)
-
-
-def _made_of_text(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, tuple) and all(map(_made_of_text, value)))
 
 
 def weights_of(settings: Settings) -> Weights:
@@ -211,5 +185,5 @@ def say_servers(models: Models, settings: Settings) -> None:
     """Tells on the terminal which servers and models are used, and why."""
     roles = models.roles
     judge = f", judge {roles.judge_model}" if may_ask_judge(settings) else ""
-    told = f"mutator {roles.mutator_model}, target {roles.target_model}{judge}"
-    print(printable(f"server: {models.connection.why}; {told}"), file=sys.stderr)
+    parts = f"mutator {roles.mutator_model}, target {roles.target_model}{judge}"
+    print(printable(f"server: {models.connection.why}; {parts}"), file=sys.stderr)

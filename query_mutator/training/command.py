@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from query_mutator.base.errors import ServerUnavailableError, UserError
 from query_mutator.base.flags import option_of
@@ -33,6 +33,9 @@ from query_mutator.runs.task import (
     versions,
 )
 from query_mutator.training.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from query_mutator.training.trainer import Trainer
 
 WAITED_MOSTLY = 0.75
 QUEUED_LITTLE = 0.05
@@ -113,24 +116,7 @@ def _train(
     run: RunDirectory,
     on_finished: Callable[[Finished], None],
 ) -> int:
-    from query_mutator.training.trainer import Trainer
-
-    assert settings.max_rewrites is not None
-    trainer = Trainer(settings, task, models, run, max_rewrites=settings.max_rewrites)
-    config = _config(settings, task, models)
-    if settings.resume:
-        _note_differences(run.read_json(CONFIG), config)
-        trainer.restore()
-        done = " (all of its steps are done)" if trainer.is_done else ""
-        line = printable(f"resuming {run.path} at step {trainer.counts.env_steps}{done}")
-        print(line, file=sys.stderr)
-        run.write_json(CONFIG, config)
-    else:
-        try:
-            trainer.begin()
-        except ServerUnavailableError as error:
-            raise UserError(f"the run has not begun: {error}") from error
-        _write_beginning(run, trainer.save, config)
+    trainer = _begun(settings, task, models, run)
     print(
         f"{printable(str(run.path))}: {settings.num_env_steps} steps on {len(task.train)} "
         f"questions with {len(task.operators)} operators; Ctrl-C saves and stops",
@@ -140,11 +126,7 @@ def _train(
         with Interrupts(trainer.save, f"stopped; go on with: {_resume_command(run)}"):
             summary = trainer.train()
     except BaseException as error:
-        saved = False
-        with contextlib.suppress(OSError):  # the disk may be what failed
-            trainer.save()
-            saved = True
-        return _stopped(error, run, saved, trainer.saved_steps)
+        return _stopped(error, run, trainer)
     counts = models.client.counts()
     waited = 1 - models.encoder.seconds / max(1e-9, summary["wall_time_s"])
     on_finished(Finished(run, settings, task, models))
@@ -161,6 +143,29 @@ def _train(
     return 0
 
 
+def _begun(settings: Settings, task: Task, models: Models, run: RunDirectory) -> Trainer:
+    """The trainer of a run that has its directory, or that has taken up its checkpoint."""
+    from query_mutator.training.trainer import Trainer
+
+    assert settings.max_rewrites is not None
+    trainer = Trainer(settings, task, models, run, max_rewrites=settings.max_rewrites)
+    config = _config(settings, task, models)
+    if settings.resume:
+        _note_differences(run.read_json(CONFIG), config)
+        trainer.restore()
+        done = " (all of its steps are done)" if trainer.is_done else ""
+        line = printable(f"resuming {run.path} at step {trainer.counts.env_steps}{done}")
+        print(line, file=sys.stderr)
+        run.write_json(CONFIG, config)
+        return trainer
+    try:
+        trainer.begin()
+    except ServerUnavailableError as error:
+        raise UserError(f"the run has not begun: {error}") from error
+    _write_beginning(run, trainer.save, config)
+    return trainer
+
+
 def _server_lines(
     servers: Sequence[BackendStatus], settings: Settings, *, queued: float, waited: float
 ) -> list[str]:
@@ -172,14 +177,14 @@ def _server_lines(
     lines = []
     calls = sum(server.calls for server in servers)
     for server in servers:
-        told = []
+        facts = []
         if len(servers) > 1:
-            told.append(f"{server.calls / max(1, calls):.0%} of the calls")
-            told.append("up" if server.up else "down")
+            facts.append(f"{server.calls / max(1, calls):.0%} of the calls")
+            facts.append("up" if server.up else "down")
         if settings.max_workers is None and server.limit:
-            told.append(f"given up to {server.limit} calls at once")
-        if told:
-            lines.append(f"server {server.name}: {', '.join(told)}")
+            facts.append(f"given up to {server.limit} calls at once")
+        if facts:
+            lines.append(f"server {server.name}: {', '.join(facts)}")
     limit = sum(server.limit or 0 for server in servers)
     has_room = limit > settings.num_processes and queued < QUEUED_LITTLE
     if settings.max_workers is None and has_room and waited > WAITED_MOSTLY:
@@ -190,9 +195,13 @@ def _server_lines(
     return lines
 
 
-def _stopped(error: BaseException, run: RunDirectory, saved: bool, steps: int) -> int:
+def _stopped(error: BaseException, run: RunDirectory, trainer: Trainer) -> int:
     """Says why a run stopped, at which step it is saved, and how to go on; a bug is raised on."""
-    resume = _resume_command(run)
+    saved = False
+    with contextlib.suppress(OSError):  # the disk may be what failed
+        trainer.save()
+        saved = True
+    steps, resume = trainer.saved_steps, _resume_command(run)
     if isinstance(error, BrokenPipeError):  # nobody reads what is said; the work is saved
         return 1
     if isinstance(error, KeyboardInterrupt):
@@ -235,6 +244,7 @@ def _write_beginning(run: RunDirectory, save: Callable[[], None], config: dict[s
     except OSError as error:
         with contextlib.suppress(OSError):
             run.remove_beginning()
+            run.release()
             run.path.rmdir()
         raise UserError(
             f"cannot write to {run.path}: {error.strerror}; choose another --run-dir"

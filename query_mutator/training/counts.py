@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from pydantic import NonNegativeInt
 
 from query_mutator.models.client import CallCounts
 
@@ -20,27 +21,27 @@ COUNTED = ("model_calls", "failed_calls", "cache_hits", "attempts")
 class RunCounts:
     """What the run added up to so far, interruptions included."""
 
-    update: int = 0
-    env_steps: int = 0
-    trained_transitions: int = 0
-    masked_transitions: int = 0
+    update: NonNegativeInt = 0
+    env_steps: NonNegativeInt = 0
+    trained_transitions: NonNegativeInt = 0
+    masked_transitions: NonNegativeInt = 0
     wall_time_s: float = 0.0
     collect_s: float = 0.0
     learn_s: float = 0.0
-    calls: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
-    failures_by_kind: dict[str, int] = field(default_factory=dict)
-    rollouts_collected_again: int = 0
-    failures_to_log: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, NonNegativeInt] = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
+    failures_by_kind: dict[str, NonNegativeInt] = field(default_factory=dict)
+    rollouts_collected_again: NonNegativeInt = 0
+    failures_to_log: dict[str, NonNegativeInt] = field(default_factory=dict)
     """What has gone wrong since the last point of the curves, by their names."""
-    transitions_bytes: int = 0
+    transitions_bytes: NonNegativeInt = 0
     returns_first: float | None = None
     """The mean return of the first tenth of the updates, at most `LONGEST_WINDOW`."""
-    updates_first: int = 0
+    updates_first: NonNegativeInt = 0
     """How many updates that is the mean of."""
     returns_last: list[float] = field(default_factory=list)
     """The mean returns of as many updates, the last ones."""
     heldout_gain: float | None = None
-    heldout_update: int = 0
+    heldout_update: NonNegativeInt = 0
     """The update after which that was measured."""
 
     def count_calls(self, made: CallCounts, before: RunCounts) -> None:

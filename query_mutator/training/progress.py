@@ -7,9 +7,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from tqdm import tqdm
-
-from query_mutator.base.terminal import printable
+from query_mutator.base.terminal import printable, progress_bar
 from query_mutator.models.backend import BackendStatus
 from query_mutator.models.client import CallCounts
 from query_mutator.models.outages import Outage
@@ -25,16 +23,7 @@ class Progress:
     """
 
     def __init__(self, total_steps: int, done_steps: int, *, max_workers: int | None) -> None:
-        self._bar = tqdm(
-            total=total_steps,
-            initial=done_steps,
-            unit="step",
-            disable=None,
-            dynamic_ncols=True,
-            smoothing=0.05,
-            bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}"
-            " [{elapsed}<{remaining}] {desc}",
-        )
+        self._bar = progress_bar(total_steps, done_steps, smoothing=0.05)
         self._max_workers = max_workers
         self._total = total_steps
         self._done = done_steps

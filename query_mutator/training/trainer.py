@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import NonNegativeInt
 
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, UpdateStats, collect_rollout
 from ppo.steps import EnvStep
 from query_mutator.base.errors import ServerUnavailableError
+from query_mutator.base.stored import stored_as
 from query_mutator.data import sample_questions
 from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.group import BatchedQueryMutationEnv
@@ -36,12 +38,7 @@ from query_mutator.training.counts import RunCounts, mean_or_none
 from query_mutator.training.progress import Progress
 from query_mutator.training.repeats import Repeats
 from query_mutator.training.time_spent import Moment, Phases, time_metrics
-from query_mutator.training.trainer_state import (
-    Learner,
-    copied,
-    read_counts,
-    read_sizes,
-)
+from query_mutator.training.trainer_state import Learner, read_counts
 
 
 class Trainer:
@@ -162,9 +159,9 @@ class Trainer:
         checkpoint = store.newest(
             tensor_bytes=self.learner.tensor_bytes, why_not=self._why_not_resumable
         )
-        self.counts = read_counts(RunCounts, checkpoint.state["counts"])
+        self.counts = read_counts(checkpoint.state["counts"])
         self.learner.take_up(checkpoint, self.run.path)
-        self._before_resume = RunCounts(**copied(checkpoint.state["counts"]))
+        self._before_resume = read_counts(checkpoint.state["counts"])
         self._curve_sizes = checkpoint.state["curves"]
         store.tidy(self.counts.env_steps)
         self.run.cut_back(self.counts.transitions_bytes, self._curve_sizes)
@@ -174,8 +171,8 @@ class Trainer:
     def _why_not_resumable(self, checkpoint: Checkpoint) -> str:
         """Why the run cannot go on from a whole checkpoint, or ""."""
         with misfit_told(self.run.path):
-            counts = read_counts(RunCounts, checkpoint.state["counts"])
-            read_sizes(checkpoint.state["curves"])
+            counts = read_counts(checkpoint.state["counts"])
+            stored_as(dict[str, NonNegativeInt], checkpoint.state["curves"], "curves")
         return self.run.lost_transitions(counts.transitions_bytes)
 
     def summary(self) -> dict[str, Any]:

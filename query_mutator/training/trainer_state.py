@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import random
-from dataclasses import dataclass, fields
+from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
 from ppo import PPO
+from query_mutator.base.stored import stored_as
 from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.runs.checkpoints import (
     POLICY,
@@ -21,12 +22,12 @@ from query_mutator.runs.checkpoints import (
     tensor_bytes,
     tensor_like,
 )
+from query_mutator.training.counts import RunCounts
 
 OPTIMIZER = "optimizer."
 OBSERVATIONS = "envs.observations"
 TORCH_GENERATOR = "random.torch"
 MOMENTS = ("exp_avg", "exp_avg_sq")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Learner:
             "python_random": random.getstate(),
             "numpy_random": [keys.tolist(), *rest],
             "envs": self.envs.get_state(),
-            "counts": copied(counts),
+            "counts": deepcopy(counts),
             "curves": dict(curves),
         }
         return Checkpoint(tensors, state)
@@ -92,7 +93,7 @@ class Learner:
                     for number, parameter in enumerate(parameters)
                 }
             for group in optimizer["param_groups"]:
-                group["lr"] = _finite(state["learning_rate"], "learning_rate")
+                group["lr"] = stored_as(float, state["learning_rate"], "learning_rate")
             self.algorithm.optimizer.load_state_dict(optimizer)
             self.shuffle.bit_generator.state = state["shuffle"]
             version, numbers, gauss = state["python_random"]
@@ -116,31 +117,12 @@ class Learner:
         return tensor_bytes(self.algorithm.policy) + self.envs.current()[0].nbytes
 
 
-def read_counts(kind: type[T], saved: Any) -> T:
-    """The dataclass that was saved as plain values; raises ValueError for anything else."""
-    counts = kind()
-    if not isinstance(saved, dict) or set(saved) != {item.name for item in fields(counts)}:  # type: ignore[arg-type]
+def read_counts(saved: Any) -> RunCounts:
+    """The counts that were saved, all of them; raises ValueError for anything else."""
+    counts = stored_as(RunCounts, saved)
+    if set(saved) != set(vars(counts)):
         raise ValueError("the counts are others than this version keeps")
-    for name, value in saved.items():
-        _check_like(value, getattr(counts, name), name)
-        setattr(counts, name, value)
     return counts
-
-
-def read_sizes(saved: Any) -> dict[str, int]:
-    """The sizes of files by name; raises ValueError for anything else."""
-    _check_like(saved, {}, "curves")
-    sizes: dict[str, int] = saved
-    return sizes
-
-
-def copied(value: Any) -> Any:
-    """A copy of plain values, nested in dictionaries and lists."""
-    if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [copied(item) for item in value]
-    return value
 
 
 def _set_numpy(saved: Any) -> None:
@@ -148,28 +130,3 @@ def _set_numpy(saved: Any) -> None:
     if not 0 <= position <= len(keys):  # numpy itself would read beyond its memory
         raise ValueError("numpy_random is not the state of a generator")
     np.random.set_state(("MT19937", keys, position, has_gauss, gauss))
-
-
-def _check_like(value: Any, like: Any, name: str) -> None:
-    """Refuses a value that is not of the kind of `like`; None stands for a number or nothing."""
-    if isinstance(like, dict):
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} is not a table")
-        for item in value.values():
-            _check_like(item, 0, name)
-    elif isinstance(like, list):
-        if not isinstance(value, list):
-            raise ValueError(f"{name} is not a list")
-        for item in value:
-            _check_like(item, 0.0, name)
-    elif isinstance(like, int):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise ValueError(f"{name} is not a count")
-    elif like is not None or value is not None:
-        _finite(value, name)
-
-
-def _finite(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"{name} is not a number")
-    return value

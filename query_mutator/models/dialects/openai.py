@@ -27,10 +27,10 @@ class OpenAIDialect:
 
     def count_slots(self, http: HttpServer) -> int | None:
         try:
-            told = http.get("/props").get("total_slots")  # llama.cpp's own page
+            slots = http.get("/props").get("total_slots")  # llama.cpp's own page
         except CallFailedError:
             return None
-        return int(number(told, MOST_SLOTS)) or None
+        return int(number(slots, MOST_SLOTS)) or None
 
     def same_model(self, wanted: str, offered: str) -> bool:
         return wanted == offered

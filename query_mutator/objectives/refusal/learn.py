@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.terminal import OneLineParser, exit_code
+from query_mutator.base.terminal import OneLineParser, as_main
 from query_mutator.models.encoders import load_encoder
 from query_mutator.objectives.refusal.detector import KINDS, PROBE, WEIGHTS_FILE, WORDS
 from query_mutator.objectives.refusal.features import (
@@ -128,29 +128,27 @@ def check_can_write(file: Path) -> None:
         raise UserError(f"cannot write {file}; name another file by --out")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
+def run(argv: Sequence[str] | None = None) -> int:
+    """What the command does; errors are raised."""
+    parser = OneLineParser(
+        prog="python -m query_mutator.objectives.refusal.learn", description=__doc__
+    )
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
+    args = parser.parse_args(argv)
+    if not importlib.util.find_spec("sklearn"):
+        raise UserError("scikit-learn is not installed: pip install -r requirements-dev.txt")
+    rows = read_labelled(args.files or sorted(TRAIN_FILES.glob("*.jsonl")))
+    check_rows(rows)
+    check_can_write(args.out)
+    weights, found = learn(rows)
+    with args.out.open("wb") as file:
+        np.savez_compressed(file, **weights)  # type: ignore[arg-type]
+    print(found)
+    return 0
 
-    def command() -> int:
-        parser = OneLineParser(
-            prog="python -m query_mutator.objectives.refusal.learn", description=__doc__
-        )
-        parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
-        parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
-        args = parser.parse_args(argv)
-        if not importlib.util.find_spec("sklearn"):
-            raise UserError("scikit-learn is not installed: pip install -r requirements-dev.txt")
-        rows = read_labelled(args.files or sorted(TRAIN_FILES.glob("*.jsonl")))
-        check_rows(rows)
-        check_can_write(args.out)
-        weights, found = learn(rows)
-        with args.out.open("wb") as file:
-            np.savez_compressed(file, **weights)  # type: ignore[arg-type]
-        print(found)
-        return 0
 
-    return exit_code(command)
-
+main = as_main(run)
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import UserError, refused
 from query_mutator.base.terminal import printable
 
 if TYPE_CHECKING:
@@ -53,11 +53,9 @@ def write_report(
     materials = [read(run) for run in _ours(runs)]
     text = page(materials).encode("utf-8", "replace")
     path = Path(output)
-    try:
+    with refused(f"cannot write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, lambda file: file.write(text))
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}") from error
     if png is not None:
         from query_mutator.reports.html.png import draw_all
 

@@ -69,18 +69,15 @@ class Curves:
     @property
     def range(self) -> tuple[float, float]:
         """The lowest and the highest value shown; wide bands are cut, not to flatten the lines."""
-        middle = [0.0, *(float(y) for line in self.lines for y in line.y)]
-        middle += [float(y) for line in self.lines for _, each in line.each for y in each]
-        low, high = min(middle), max(middle)
-        ends = [end for line in self.lines for end in (line.low, line.high) if end is not None]
-        reach = [float(value) for end in ends for value in end if np.isfinite(value)]
-        most = (high - low) or 0.1
-        low, high = (
-            min([low, *(max(value, low - most / 2) for value in reach)]),
-            max([high, *(min(value, high + most / 2) for value in reach)]),
-        )
-        room = 0.06 * ((high - low) or 1.0)
-        return low - room, high + room
+        drawn = [y for line in self.lines for y in (line.y, *(each for _, each in line.each))]
+        middle = np.concatenate([[0.0], *drawn])
+        low, high = middle.min(), middle.max()
+        most = ((high - low) or 0.1) / 2
+        bands = [end for line in self.lines for end in (line.low, line.high) if end is not None]
+        ends = np.concatenate([middle, *bands])
+        shown = np.clip(ends[np.isfinite(ends)], low - most, high + most)
+        room = 0.06 * (np.ptp(shown) or 1.0)
+        return float(shown.min() - room), float(shown.max() + room)
 
     def table(self) -> tuple[tuple[str, ...], Rows]:
         """The head and the rows of the figures behind the picture."""

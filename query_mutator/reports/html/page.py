@@ -97,8 +97,8 @@ def _headline(material: Material) -> tuple[str, str]:
     if not material.digest.updates:
         return "No step has been made yet", ""
     claim, figures = findings.learned(material.digest)
-    told = f"{figures[:1].upper()}{figures[1:]}. " if figures else ""
-    return claim, f"{told}The policy has not been evaluated on other questions."
+    learned = f"{figures[:1].upper()}{figures[1:]}. " if figures else ""
+    return claim, f"{learned}The policy has not been evaluated on other questions."
 
 
 def _headline_of_several(

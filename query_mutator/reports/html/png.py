@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from query_mutator.base import pictures
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import refused
 from query_mutator.reports.html import findings, several
 from query_mutator.reports.html.figures import (
     ALL,
@@ -43,10 +43,8 @@ def colour(of: str) -> str:
 
 def draw_all(materials: Sequence[Material], directory: Path) -> list[Path]:
     """Draws every figure there is, as RUN-FIGURE.png, several runs numbered; returns the files."""
-    try:
+    with refused(f"cannot write to {directory}"):
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write to {directory}: {error.strerror}") from error
     figures: list[tuple[str, Figure | None]] = []
     if len(materials) > 1:
         found = several.together(materials)
@@ -168,8 +166,8 @@ def _heat_map(axes: Any, figure: HeatMap) -> None:
     axes.grid(which="minor", color="white", linewidth=2)
     axes.tick_params(which="both", length=0, labelsize=8)
     axes.spines[:].set_visible(False)
-    told = "mean gain in score; share of answers that became right ▲ and wrong ▼; uses. "
-    axes.set_xlabel(f"{told}Pale and in italics: fewer than {FEWEST_SHOWN} uses.", fontsize=8)
+    key = "mean gain in score; share of answers that became right ▲ and wrong ▼; uses. "
+    axes.set_xlabel(f"{key}Pale and in italics: fewer than {FEWEST_SHOWN} uses.", fontsize=8)
 
 
 def _short(label: Name, all_of_them: str) -> str:

@@ -81,21 +81,30 @@ def table(
     kind: str = "",
     titled: bool = True,
 ) -> Markup:
+    """A table of texts."""
+    return _scrolling(caption, head, [_row(row) for row in rows], titled=titled, kind=kind or None)
+
+
+def _scrolling(
+    caption: str,
+    head: Sequence[str],
+    rows: Sequence[Markup],
+    *feet: Markup,
+    titled: bool = False,
+    kind: str | None,
+    key: str | None = None,
+) -> Markup:
     """A table that scrolls within its own box, by keyboard too."""
-    return scrolling(
-        caption,
-        element(
-            "table",
-            element("caption", caption, class_=None if titled else "hidden"),
-            element("thead", element("tr", *(element("th", cell, scope="col") for cell in head))),
-            element("tbody", *(_row(row) for row in rows)),
-            class_=kind or None,
-        ),
+    shown = element(
+        "table",
+        element("caption", caption, class_=None if titled else "hidden"),
+        element("thead", element("tr", *(element("th", cell, scope="col") for cell in head))),
+        element("tbody", *rows),
+        *(element("tfoot", foot) for foot in feet),
+        class_=kind,
+        data_plot=key,
     )
-
-
-def scrolling(label: str, content: Markup) -> Markup:
-    return element("div", content, class_="scroll", tabindex="0", role="region", aria_label=label)
+    return element("div", shown, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def _row(cells: Sequence[str]) -> Markup:
@@ -112,33 +121,20 @@ def heat_table(figure: HeatMap) -> Markup:
     """The heat map as a table: it is its own data table, and its numbers do not need colour."""
     operators = (*figure.operators, ALL)
     names = [_named(operator, "all rewrites", 24) for operator in operators]
-    heads = [element("th", breakable(head), scope="col") for head in ("kind of question", *names)]
+    heads = [breakable(head) for head in ("kind of question", *names)]
     rows = []
     for category in (*figure.categories, ALL):
         label = _named(category, "all kinds")
         cells = [_heat_cell(figure, operator, category) for operator in operators]
         kind = "sum" if category is ALL else None
         rows.append(element("tr", _row_name(label), *cells, class_=kind))
-    told = note(
+    key = note(
         "In a cell: the mean gain in score (the reward); the share of answers that became right "
         f"(▲) and wrong (▼), right being a score of at least {RIGHT:g}; how often it was used. "
         f"Blue helps, red hurts; in italics and pale, fewer than {FEWEST_SHOWN} uses."
     )
     caption = "Gain of every operator for every kind of question"
-    return join(
-        told,
-        scrolling(
-            caption,
-            element(
-                "table",
-                element("caption", caption, class_="hidden"),
-                element("thead", element("tr", *heads)),
-                element("tbody", *rows),
-                class_="heat",
-                data_plot=figure.key,
-            ),
-        ),
-    )
+    return join(key, _scrolling(caption, heads, rows, kind="heat", key=figure.key))
 
 
 def _named(label: Name, all_of_them: str, limit: int = LONGEST_NAME) -> str:
@@ -177,18 +173,8 @@ def forest_table(figure: Forest, *, break_after: int | None = None) -> Markup:
         rows.append(element("tr", *cells, class_="break" if number == break_after else None))
     axis = element("td", svg.strip_axis(figure), class_="strips")
     feet = [element("td"), element("td"), axis, *(element("td") for _ in others)]
-    shown = scrolling(
-        figure.says,
-        element(
-            "table",
-            element("caption", figure.says, class_="hidden"),
-            element("thead", element("tr", *(element("th", cell, scope="col") for cell in head))),
-            element("tbody", *rows),
-            element("tfoot", element("tr", *feet, aria_hidden="true")),
-            class_="wide",
-            data_plot=figure.key,
-        ),
-    )
+    foot = element("tr", *feet, aria_hidden="true")
+    shown = _scrolling(figure.says, head, rows, foot, kind="wide", key=figure.key)
     return join(element("h3", figure.says), shown)
 
 

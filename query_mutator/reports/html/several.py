@@ -40,7 +40,7 @@ Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Together:
+class Seeds:
     """Runs that differ in nothing but their seed."""
 
     name: str
@@ -48,16 +48,16 @@ class Together:
     """The runs of each seed."""
 
 
-def together(materials: Sequence[Material]) -> list[Together]:
+def together(materials: Sequence[Material]) -> list[Seeds]:
     """The runs by their settings."""
     of_run = {material.run.name: material for material in materials}
     return [
-        Together(name(group.name), [[of_run[run.name] for run in runs] for runs in group.by_seed()])
+        Seeds(name(group.name), [[of_run[run.name] for run in runs] for runs in group.by_seed()])
         for group in group_runs([material.run for material in materials])
     ]
 
 
-def curves(found: Sequence[Together], *, heldout: bool) -> Curves | None:
+def curves(found: Sequence[Seeds], *, heldout: bool) -> Curves | None:
     """A line for each group, with the interval over its seeds, or for each run with its own.
 
     Of more than there are colours for, those are drawn that are highest at the last step which all
@@ -80,26 +80,26 @@ def curves(found: Sequence[Together], *, heldout: bool) -> Curves | None:
     highest = sorted(range(len(lines)), key=lambda place: -_at(lines[place], end))
     drawn = sorted(highest[:MOST_COLOURS])
     left = len(lines) - len(drawn)
-    told = f"Drawn are the {len(drawn)} highest at step {end:,.0f}; {left} more are left out."
+    left_out = f"Drawn are the {len(drawn)} highest at step {end:,.0f}; {left} more are left out."
     return Curves(
         "heldout" if heldout else "learning",
         _says(lines, end, "on held-out questions" if heldout else "in training"),
         RETURN_LABEL,
         [lines[place] for place in drawn],
         UNCHANGED,
-        left_out=told if left else "",
+        left_out=left_out if left else "",
     )
 
 
 def curves_note(figure: Curves) -> str:
     """What the lines and bands of `curves` are."""
-    told = "Bands are 95 % intervals over the episodes of a point."
+    bands = "Bands are 95 % intervals over the episodes of a point."
     if any(line.each for line in figure.lines):
-        told = (
+        bands = (
             "A thick line is the mean of its seeds, thin ones are the seeds, the band is the 95 % "
             f"interval of the mean (from {FEW_SEEDS} seeds on; around one seed, over its episodes)."
         )
-    return f"{told} {figure.left_out}".strip()
+    return f"{bands} {figure.left_out}".strip()
 
 
 def _says(lines: Sequence[Line], end: float, where: str) -> str:

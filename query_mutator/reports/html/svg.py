@@ -119,12 +119,12 @@ def _stack(figure: Stack, width: int, height: int) -> Markup:
     ticks = [0, 0.25, 0.5, 0.75, 1]
     axes = _axes(frame, x, y, figure.x_label, figure.y_label, ticks, percent=True)
 
-    def told(step: float) -> str:
+    def shown(step: float) -> str:
         place = int(np.abs(figure.x - step).argmin())
         shares = [f"{layer} {values[place]:.0%}" for layer, values in figure.layers]
         return "\n".join([f"step {step:,.0f}", *reversed(shares)])
 
-    return join(axes, *parts, _end_labels(labels, middles, frame), _tips(figure.x, x, frame, told))
+    return join(axes, *parts, _end_labels(labels, middles, frame), _tips(figure.x, x, frame, shown))
 
 
 def _distribution(figure: Distribution, width: int, height: int) -> Markup:
@@ -232,7 +232,7 @@ def _label_room(labels: Sequence[str], width: int) -> float:
     return min(most * LETTER + 24, width * 0.42)
 
 
-def _tips(steps: Numbers, x: Scale, frame: _Frame, told: Callable[[float], str]) -> Markup:
+def _tips(steps: Numbers, x: Scale, frame: _Frame, text_at: Callable[[float], str]) -> Markup:
     """What the pointer shows at each step, without a script."""
     places = [x(float(step)) for step in steps]
     edges = [(a + b) / 2 for a, b in itertools.pairwise(places)]
@@ -242,7 +242,7 @@ def _tips(steps: Numbers, x: Scale, frame: _Frame, told: Callable[[float], str])
         *(
             element(
                 "rect",
-                element("title", told(float(step))),
+                element("title", text_at(float(step))),
                 x=_at(start),
                 y=_at(frame.y[1]),
                 width=_at(max(0.0, end - start)),
@@ -255,15 +255,15 @@ def _tips(steps: Numbers, x: Scale, frame: _Frame, told: Callable[[float], str])
 
 
 def _values_at(lines: Sequence[Line], step: float) -> str:
-    told = [f"step {step:,.0f}"]
+    texts = [f"step {step:,.0f}"]
     for line in lines:
         place = int(np.abs(line.x - step).argmin())
         if line.sparse and line.x[place] != step:
             continue
-        told.append(f"{line.name}: {signed(line.y[place])}")
+        texts.append(f"{line.name}: {signed(line.y[place])}")
         if ends := line.interval(place):
-            told[-1] += f" [{signed(ends[0])}, {signed(ends[1])}]"
-    return "\n".join(told)
+            texts[-1] += f" [{signed(ends[0])}, {signed(ends[1])}]"
+    return "\n".join(texts)
 
 
 def strip(row: Interval, forest: Forest) -> Markup:

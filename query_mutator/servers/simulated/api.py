@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from query_mutator.servers.simulated.answers import embed, tokenise
@@ -76,40 +76,32 @@ class Exchange:
     fault: Fault | None = None
 
 
+@dataclass(eq=False, kw_only=True)
 class Api:
     """Answers requests, and counts them."""
 
-    def __init__(
-        self,
-        *,
-        generator: Generator,
-        scheduler: Scheduler,
-        recorder: Recorder,
-        faults: FaultRules,
-        dialects: Collection[str],
-        total_slots: int | None,
-        embed_latency_s: float,
-        version: str,
-    ) -> None:
-        self._generator = generator
-        self._scheduler = scheduler
-        self._recorder = recorder
-        self._faults = faults
-        self._embed_latency_s = embed_latency_s
-        self._version = version
-        self._total_slots = total_slots
-        self._native = "ollama" in dialects
+    generator: Generator
+    scheduler: Scheduler
+    recorder: Recorder
+    faults: FaultRules
+    dialects: Collection[str]
+    total_slots: int | None
+    embed_latency_s: float
+    version: str
+
+    def __post_init__(self) -> None:
+        self._native = "ollama" in self.dialects
         self._routes: dict[str, Route | GenerationRoute] = {}
         if self._native:
             self._routes |= self._ollama_routes()
-        if "openai" in dialects:
+        if "openai" in self.dialects:
             self._routes |= {
                 "/v1/chat/completions": GenerationRoute(OpenAIDialect(chat=True)),
                 "/v1/completions": GenerationRoute(OpenAIDialect(chat=False)),
                 "/v1/models": Route("GET", self._v1_models),
             }
         self._routes[STATS_PATH] = Route("GET", self._stats)
-        if total_slots is not None:
+        if self.total_slots is not None:
             self._routes["/props"] = Route("GET", self._props)
 
     def _ollama_routes(self) -> dict[str, Route | GenerationRoute]:
@@ -131,7 +123,7 @@ class Api:
 
         async def answer() -> Response:
             response = await self._respond(exchange)
-            self._recorder.answered_with(response.status)
+            self.recorder.answered_with(response.status)
             return response
 
         try:
@@ -149,18 +141,18 @@ class Api:
             body, is_json = json.loads(request.body or b"null"), True
         except ValueError:
             body, is_json = None, False
-        self._recorder.request(LoggedRequest(request.method, request.path, request.headers, body))
+        self.recorder.request(LoggedRequest(request.method, request.path, request.headers, body))
         route = self._routes.get(request.path)
         model = str(body.get("model", "")) if isinstance(body, dict) else ""
         exchange = Exchange(request, route, body, is_json, model)
         is_generation = isinstance(route, GenerationRoute) and request.method == "POST"
         if is_generation:
-            exchange.flight = Flight(self._recorder)
+            exchange.flight = Flight(self.recorder)
         if model and (is_generation or request.path == "/api/embed"):
-            self._recorder.call_to(model)
-        exchange.fault = self._faults.pick(request, model, is_generation)
+            self.recorder.call_to(model)
+        exchange.fault = self.faults.pick(request, model, is_generation)
         if exchange.fault is not None:
-            self._recorder.fault(exchange.fault.kind)
+            self.recorder.fault(exchange.fault.kind)
         return exchange
 
     async def _respond(self, exchange: Exchange) -> Response:
@@ -209,16 +201,16 @@ class Api:
         call = route.dialect.read(exchange.body)
         if fault is not None and fault.kind not in IN_THE_ANSWER:
             fault = None
-        return await self._generator.serve(call, route.dialect, exchange.flight, fault)
+        return await self.generator.serve(call, route.dialect, exchange.flight, fault)
 
     def _unrouted(self, request: Request) -> Response:
         name = request.path.removeprefix("/v1/models/")
         if "/v1/models" in self._routes and name != request.path and request.method == "GET":
-            return _json(self._v1_model(self._generator.find_model(name)))
+            return _json(self._v1_model(self.generator.find_model(name)))
         return Response(b"404 page not found", 404, "text/plain")
 
     async def _stats(self, body: object) -> Response:
-        stats = asdict(self._recorder.snapshot())
+        stats = vars(self.recorder.snapshot())
         for long in ("last_requests", "queue_lengths"):
             del stats[long]
         return _json(stats)
@@ -227,32 +219,32 @@ class Api:
         return Response(b"Ollama is running", content_type="text/plain; charset=utf-8")
 
     async def _show_version(self, body: object) -> Response:
-        return _json({"version": self._version})
+        return _json({"version": self.version})
 
     async def _tags(self, body: object) -> Response:
-        return _json({"models": [describe(name) for name in self._generator.models]})
+        return _json({"models": [describe(name) for name in self.generator.models]})
 
     async def _ps(self, body: object) -> Response:
         models = []
-        for model in self._scheduler.loaded():
-            told = describe(model.name)
-            del told["modified_at"]
-            told["size_vram"] = told["size"]
-            told["context_length"] = model.options[0]
-            told["expires_at"] = model.expires_at().isoformat().replace("+00:00", "Z")
-            models.append(told)
+        for model in self.scheduler.loaded():
+            entry = describe(model.name)
+            del entry["modified_at"]
+            entry["size_vram"] = entry["size"]
+            entry["context_length"] = model.options[0]
+            entry["expires_at"] = model.expires_at().isoformat().replace("+00:00", "Z")
+            models.append(entry)
         return _json({"models": models})
 
     async def _show(self, body: dict[str, Any]) -> Response:
         name = expect(body, "model", str, "") or expect(body, "name", str, "")
-        return _json(show(self._generator.find_model(name)))
+        return _json(show(self.generator.find_model(name)))
 
     async def _pull(self, body: dict[str, Any]) -> Response:
         name = expect(body, "model", str, "") or expect(body, "name", str, "")
         if not name:
             raise ApiError(400, "invalid model name")
-        if name not in self._generator.models:
-            self._generator.models.append(name)
+        if name not in self.generator.models:
+            self.generator.models.append(name)
         if not expect(body, "stream", bool, True):
             return _json({"status": "success"})
         return Response(pull_progress(name), content_type="application/x-ndjson")
@@ -270,12 +262,12 @@ class Api:
             options=expect(body, "options", dict, {}),
             keep_alive_s=parse_keep_alive(body.get("keep_alive")),
         )
-        lease = await self._generator.acquire(call)
+        lease = await self.generator.acquire(call)
         try:
-            await asyncio.sleep(self._embed_latency_s)
+            await asyncio.sleep(self.embed_latency_s)
         finally:
             lease.release()
-        embed_ns = round(self._embed_latency_s * 1e9)
+        embed_ns = round(self.embed_latency_s * 1e9)
         return _json(
             {
                 "model": call.model,
@@ -287,7 +279,7 @@ class Api:
         )
 
     async def _v1_models(self, body: object) -> Response:
-        models = [self._v1_model(name) for name in self._generator.models]
+        models = [self._v1_model(name) for name in self.generator.models]
         return _json({"object": "list", "data": models})
 
     def _v1_model(self, name: str) -> dict[str, Any]:
@@ -297,8 +289,8 @@ class Api:
     async def _props(self, body: object) -> Response:
         return _json(
             {
-                "total_slots": self._total_slots,
-                "model_path": next(iter(self._generator.models), ""),
+                "total_slots": self.total_slots,
+                "model_path": next(iter(self.generator.models), ""),
                 "default_generation_settings": {"n_ctx": DEFAULT_NUM_CTX},
             }
         )

@@ -105,10 +105,10 @@ class OllamaDialect:
         return json_bytes({"error": text}) + b"\n"
 
     def _told(self, call: GenerationRequest, text: str) -> dict[str, Any]:
-        told = {"model": call.model, "created_at": timestamp()}
+        head = {"model": call.model, "created_at": timestamp()}
         if self._chat:
-            return told | {"message": {"role": "assistant", "content": text}}
-        return told | {"response": text}
+            return head | {"message": {"role": "assistant", "content": text}}
+        return head | {"response": text}
 
     def _ending(self, generation: Generation) -> dict[str, Any]:
         if generation.done_reason is None:
@@ -188,10 +188,10 @@ class OpenAIDialect:
         return b"data: %b\n\n" % json_bytes(self.error(500, text))
 
     def _choice(self, text: str, reason: str | None, *, streamed: bool) -> dict[str, Any]:
-        told: dict[str, Any] = {"text": text}
+        said: dict[str, Any] = {"text": text}
         if self._chat:
-            told = {"delta" if streamed else "message": {"role": "assistant", "content": text}}
-        return {"index": 0, **told, "finish_reason": reason}
+            said = {"delta" if streamed else "message": {"role": "assistant", "content": text}}
+        return {"index": 0, **said, "finish_reason": reason}
 
     def _event(
         self, call: GenerationRequest, choices: list[dict[str, Any]], **more: object

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from query_mutator.servers.simulated.answers import Answer, tokenise
@@ -53,24 +53,18 @@ class _Job:
     """The error that ends it halfway."""
 
 
+@dataclass(eq=False, kw_only=True)
 class Generator:
     """Serves generation calls, and knows the models on disk."""
 
-    def __init__(
-        self,
-        *,
-        models: Iterable[str],
-        answer: Answer,
-        latency: Latency,
-        scheduler: Scheduler,
-        recorder: Recorder,
-    ) -> None:
-        self.models = list(models)
-        self._answer = answer
-        self._answer_takes_seed = "seed" in inspect.signature(answer).parameters
-        self._latency = latency
-        self._scheduler = scheduler
-        self._recorder = recorder
+    models: list[str]
+    answer: Answer
+    latency: Latency
+    scheduler: Scheduler
+    recorder: Recorder
+
+    def __post_init__(self) -> None:
+        self._answer_takes_seed = "seed" in inspect.signature(self.answer).parameters
 
     def find_model(self, name: str) -> str:
         """Return the name under which a model is on disk; raises Ollama's 404 where it is not."""
@@ -83,7 +77,7 @@ class Generator:
         """Return a slot of the call's model, or raise Ollama's 404 or 503."""
         name = self.find_model(call.model)
         try:
-            return await self._scheduler.acquire(name, call.load_options, call.keep_alive_s)
+            return await self.scheduler.acquire(name, call.load_options, call.keep_alive_s)
         except ServerBusyError:
             raise ApiError(503, BUSY_TEXT) from None
 
@@ -92,7 +86,7 @@ class Generator:
     ) -> Response:
         """Return the answer to a call; a fault, where there is one, breaks it off or spoils it."""
         if not call.messages and call.keep_alive_s == 0:
-            self._scheduler.unload(self.find_model(call.model))
+            self.scheduler.unload(self.find_model(call.model))
             flight.land()
             return Response(json_bytes(dialect.loaded(call, "unload")))
         lease = flight.lease = await self.acquire(call)
@@ -133,15 +127,15 @@ class Generator:
         # A call leaves before its last bytes do: a client that sends its next call on reading them
         # must never be seen with one call too many in flight.
         if job.generation.done_reason is not None:
-            self._recorder.generation_answered(job.latency_s)
+            self.recorder.generation_answered(job.latency_s)
         job.flight.land()
 
     def _make(self, call: GenerationRequest, lease: Lease) -> tuple[Generation, float]:
         """Return what the model says to a call, and the seconds that it takes to."""
         if self._answer_takes_seed:
-            text = self._answer(call.model, call.system, call.prompt, seed=call.seed)
+            text = self.answer(call.model, call.system, call.prompt, seed=call.seed)
         else:
-            text = self._answer(call.model, call.system, call.prompt)
+            text = self.answer(call.model, call.system, call.prompt)
         if call.json_key is not None:
             text = json.dumps({call.json_key: text}, ensure_ascii=False)
         for stop in call.options.get("stop") or ():
@@ -150,7 +144,7 @@ class Generator:
         limit = int(call.options.get("num_predict") or 0)
         if 0 < limit < len(tokens):
             tokens, reason = tokens[:limit], "length"
-        latency_s = self._latency.of_call(call.content, len(tokens))
+        latency_s = self.latency.of_call(call.content, len(tokens))
         latency_ns = round(latency_s * 1e9)
         prompt_ns = round(latency_ns * PROMPT_SHARE)
         generation = Generation(

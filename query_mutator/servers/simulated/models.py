@@ -39,8 +39,8 @@ def describe(name: str) -> dict[str, Any]:
 
 async def pull_progress(name: str) -> AsyncGenerator[bytes, None]:
     """Return the lines that tell how a model is fetched."""
-    told = describe(name)
-    digest, total = f"sha256:{told['digest']}", told["size"]
+    entry = describe(name)
+    digest, total = f"sha256:{entry['digest']}", entry["size"]
     part = {"status": f"pulling {digest[7:19]}", "digest": digest, "total": total}
     yield json_bytes({"status": "pulling manifest"}) + b"\n"
     for quarter in range(5):
@@ -51,18 +51,18 @@ async def pull_progress(name: str) -> AsyncGenerator[bytes, None]:
 
 def show(name: str) -> dict[str, Any]:
     """Return what /api/show tells of a model."""
-    told = describe(name)
+    entry = describe(name)
     return {
         "modelfile": f"FROM {name}\n",
         "parameters": "",
         "template": "{{ .System }} {{ .Prompt }}",
-        "details": told["details"],
+        "details": entry["details"],
         "model_info": {
             "general.architecture": "llama",
-            "general.parameter_count": told["size"] * 2,
+            "general.parameter_count": entry["size"] * 2,
             "llama.context_length": 32_768,
             "llama.embedding_length": EMBEDDING_LENGTH,
         },
         "capabilities": ["completion"],
-        "modified_at": told["modified_at"],
+        "modified_at": entry["modified_at"],
     }

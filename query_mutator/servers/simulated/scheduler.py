@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -29,43 +29,24 @@ class Slots:
     """A number of places that are given in the order in which they were asked for."""
 
     def __init__(self, count: int, recorder: Recorder) -> None:
-        self._free = count
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._free = asyncio.Semaphore(count)
         self._recorder = recorder
 
     async def take(self) -> None:
         """Return once a slot is held."""
         self._recorder.queue_seen()
-        if self._free:
-            self._free -= 1
-        else:
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            self._recorder.queued(+1)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if turn.cancelled():
-                    self._waiting.remove(turn)
-                else:  # The slot came in the moment in which its taker was cancelled.
-                    self._hand_on()
-                raise
-            finally:
-                self._recorder.queued(-1)
+        waits = int(self._free.locked())
+        self._recorder.queued(+waits)
+        try:
+            await self._free.acquire()
+        finally:
+            self._recorder.queued(-waits)
         self._recorder.served(+1)
 
     def give_back(self) -> None:
         """Hand the slot to the next in the queue."""
         self._recorder.served(-1)
-        self._hand_on()
-
-    def _hand_on(self) -> None:
-        for turn in self._waiting:
-            if not turn.done():
-                self._waiting.remove(turn)
-                turn.set_result(None)
-                return
-        self._free += 1
+        self._free.release()
 
 
 @dataclass(eq=False)
@@ -108,27 +89,20 @@ class Lease:
             self._scheduler.let_go(model)
 
 
+@dataclass(eq=False)
 class Scheduler:
     """Gives calls a slot of their model, loading it first where it must."""
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        *,
-        slots: int,
-        slots_per_model: bool,
-        max_queue: int,
-        max_loaded: int,
-        load_time_s: float,
-        warm_time_s: float,
-    ) -> None:
-        self._recorder = recorder
-        self._slot_count = slots
-        self._shared_slots = None if slots_per_model else Slots(slots, recorder)
-        self._max_queue = max_queue
-        self._max_loaded = max_loaded
-        self._load_time_s = load_time_s
-        self._warm_time_s = warm_time_s
+    recorder: Recorder
+    slots: int
+    slots_per_model: bool
+    max_queue: int
+    max_loaded: int
+    load_time_s: float
+    warm_time_s: float
+
+    def __post_init__(self) -> None:
+        self._shared_slots = None if self.slots_per_model else Slots(self.slots, self.recorder)
         self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()
         self._waiting_for_load = 0
         self._one_load_at_a_time = asyncio.Lock()
@@ -155,7 +129,7 @@ class Scheduler:
         self._unload_expired()
         model = self._loaded.get(name)
         if model is None or model.options != options:
-            if self._waiting_for_load >= self._max_queue:
+            if self._waiting_for_load >= self.max_queue:
                 raise ServerBusyError
             self._waiting_for_load += 1
             try:
@@ -167,9 +141,9 @@ class Scheduler:
         else:
             model.users += 1
         self._loaded.move_to_end(name)
-        if self._warm_time_s:
+        if self.warm_time_s:
             try:
-                await asyncio.sleep(self._warm_time_s)
+                await asyncio.sleep(self.warm_time_s)
             except asyncio.CancelledError:
                 self.let_go(model)
                 raise
@@ -195,15 +169,15 @@ class Scheduler:
         if model is not None and model.options == options:
             return model
         await self._make_room(name)
-        if self._load_time_s:
-            await asyncio.sleep(self._load_time_s)
-        slots = self._shared_slots or Slots(self._slot_count, self._recorder)
+        if self.load_time_s:
+            await asyncio.sleep(self.load_time_s)
+        slots = self._shared_slots or Slots(self.slots, self.recorder)
         model = self._loaded[name] = LoadedModel(name, options, slots)
-        self._recorder.loaded(name)
+        self.recorder.loaded(name)
         return model
 
     async def _make_room(self, name: str) -> None:
-        while name in self._loaded or len(self._loaded) >= self._max_loaded:
+        while name in self._loaded or len(self._loaded) >= self.max_loaded:
             # A model that is loaded with other options has to go itself, whoever else is idle.
             candidates = [self._loaded[name]] if name in self._loaded else self._loaded.values()
             idle = next((model for model in candidates if not model.users), None)

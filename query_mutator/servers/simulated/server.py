@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
 import threading
 from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from query_mutator.servers.simulated.answers import Answer, default_answer
@@ -120,15 +120,16 @@ class SimulatedServer:
             load_time_s=self.load_time_s,
             warm_time_s=self.warm_time_s,
         )
+        recorded_s = self.recorded_latencies_s
         latency = Latency(
             mean_s=self.mean_latency_s,
             sigma=self.sigma,
-            recorded_s=self.recorded_latencies_s,
+            recorded_s=itertools.cycle(recorded_s) if recorded_s else None,
             seconds_per_token=self.seconds_per_token,
             seed=self.seed,
         )
         generator = Generator(
-            models=self.models,
+            models=list(self.models),
             answer=self.answer,
             latency=latency,
             scheduler=self._scheduler,
@@ -178,12 +179,7 @@ class SimulatedServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _on_loop(self, work: Coroutine[Any, Any, _T]) -> _T:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -19,42 +20,42 @@ class LoggedRequest:
     body: Any
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stats:
     """A snapshot of a simulated server's counters.
 
     In flight means being served or queued, for a slot or for a load; served means holding a slot.
     """
 
-    requests: int
+    requests: int = 0
     """HTTP requests of every kind."""
-    generation_calls: int
+    generation_calls: int = 0
     """Requests for generate, chat and completions that arrived, whatever came of them."""
-    generations_answered: int
+    generations_answered: int = 0
     """Generations that were carried through to their last token."""
-    calls_by_path: Mapping[str, int]
+    calls_by_path: Counter[str] = field(default_factory=Counter)
     """Requests by path."""
-    calls_by_model: Mapping[str, int]
+    calls_by_model: Counter[str] = field(default_factory=Counter)
     """Generation and embedding requests by the model that they name."""
-    statuses: Mapping[int, int]
+    statuses: Counter[int] = field(default_factory=Counter)
     """Answers by HTTP status; connections that were dropped have none."""
-    faults: Mapping[str, int]
+    faults: Counter[str] = field(default_factory=Counter)
     """Faults that were carried out, by kind."""
-    in_flight: int
-    max_in_flight: int
-    served: int
-    max_served: int
-    queued: int
+    in_flight: int = 0
+    max_in_flight: int = 0
+    served: int = 0
+    max_served: int = 0
+    queued: int = 0
     """Calls waiting for a slot."""
-    max_queued: int
-    queue_lengths: tuple[int, ...]
+    max_queued: int = 0
+    queue_lengths: Sequence[int] = ()
     """The calls waiting for a slot that each of the last calls found before it."""
-    model_loads: int
-    loads_by_model: Mapping[str, int]
-    busy_s: float
+    model_loads: int = 0
+    loads_by_model: Counter[str] = field(default_factory=Counter)
+    busy_s: float = 0.0
     """The latencies of all answered generations: slot time, for a utilisation."""
-    connections_opened: int
-    last_requests: tuple[LoggedRequest, ...]
+    connections_opened: int = 0
+    last_requests: Sequence[LoggedRequest] = ()
     """The last requests, oldest first."""
 
 
@@ -63,102 +64,82 @@ class Recorder:
 
     def __init__(self, log_size: int) -> None:
         self._lock = threading.Lock()
-        self._log_size = log_size
-        self._in_flight = self._served = self._queued = 0
-        self.reset()
+        self._queue_lengths: deque[int] = deque(maxlen=10_000)
+        self._log: deque[LoggedRequest] = deque(maxlen=log_size)
+        self._stats = Stats()
 
     def reset(self) -> None:
         """Start counting afresh; what is in flight stays so."""
         with self._lock:
-            self._requests = self._generation_calls = self._answered = self._connections = 0
-            self._paths: Counter[str] = Counter()
-            self._models: Counter[str] = Counter()
-            self._statuses: Counter[int] = Counter()
-            self._faults: Counter[str] = Counter()
-            self._loads: Counter[str] = Counter()
-            self._busy_s = 0.0
-            self._queue_lengths: deque[int] = deque(maxlen=10_000)
-            self._log: deque[LoggedRequest] = deque(maxlen=self._log_size)
-            self._max_in_flight = self._in_flight
-            self._max_served = self._served
-            self._max_queued = self._queued
+            now = self._stats
+            self._stats = Stats(in_flight=now.in_flight, served=now.served, queued=now.queued)
+            for name in ("in_flight", "served", "queued"):
+                self._change(name, 0)
+            self._queue_lengths.clear()
+            self._log.clear()
 
     def connection_opened(self) -> None:
         with self._lock:
-            self._connections += 1
+            self._stats.connections_opened += 1
 
     def request(self, logged: LoggedRequest) -> None:
         with self._lock:
-            self._requests += 1
-            self._paths[logged.path] += 1
+            self._stats.requests += 1
+            self._stats.calls_by_path[logged.path] += 1
             self._log.append(logged)
 
     def call_to(self, model: str) -> None:
         with self._lock:
-            self._models[model] += 1
+            self._stats.calls_by_model[model] += 1
 
     def generation_arrived(self) -> None:
         with self._lock:
-            self._generation_calls += 1
-            self._in_flight += 1
-            self._max_in_flight = max(self._max_in_flight, self._in_flight)
+            self._stats.generation_calls += 1
+            self._change("in_flight", +1)
 
     def generation_left(self) -> None:
         with self._lock:
-            self._in_flight -= 1
+            self._stats.in_flight -= 1
 
     def generation_answered(self, latency_s: float) -> None:
         with self._lock:
-            self._answered += 1
-            self._busy_s += latency_s
+            self._stats.generations_answered += 1
+            self._stats.busy_s += latency_s
 
     def queue_seen(self) -> None:
         with self._lock:
-            self._queue_lengths.append(self._queued)
+            self._queue_lengths.append(self._stats.queued)
 
     def queued(self, change: int) -> None:
         with self._lock:
-            self._queued += change
-            self._max_queued = max(self._max_queued, self._queued)
+            self._change("queued", change)
 
     def served(self, change: int) -> None:
         with self._lock:
-            self._served += change
-            self._max_served = max(self._max_served, self._served)
+            self._change("served", change)
 
     def loaded(self, model: str) -> None:
         with self._lock:
-            self._loads[model] += 1
+            self._stats.model_loads += 1
+            self._stats.loads_by_model[model] += 1
 
     def answered_with(self, status: int) -> None:
         with self._lock:
-            self._statuses[status] += 1
+            self._stats.statuses[status] += 1
 
     def fault(self, kind: str) -> None:
         with self._lock:
-            self._faults[kind] += 1
+            self._stats.faults[kind] += 1
 
     def snapshot(self) -> Stats:
         """Return the counters as they stand together at one moment."""
         with self._lock:
-            return Stats(
-                requests=self._requests,
-                generation_calls=self._generation_calls,
-                generations_answered=self._answered,
-                calls_by_path=dict(self._paths),
-                calls_by_model=dict(self._models),
-                statuses=dict(self._statuses),
-                faults=dict(self._faults),
-                in_flight=self._in_flight,
-                max_in_flight=self._max_in_flight,
-                served=self._served,
-                max_served=self._max_served,
-                queued=self._queued,
-                max_queued=self._max_queued,
-                queue_lengths=tuple(self._queue_lengths),
-                model_loads=self._loads.total(),
-                loads_by_model=dict(self._loads),
-                busy_s=self._busy_s,
-                connections_opened=self._connections,
-                last_requests=tuple(self._log),
-            )
+            counters = {name: copy(value) for name, value in vars(self._stats).items()}
+            logs = {"queue_lengths": tuple(self._queue_lengths), "last_requests": tuple(self._log)}
+            return Stats(**counters | logs)
+
+    def _change(self, name: str, change: int) -> None:
+        """Changes what is counted at one moment, and the most that it ever was."""
+        value = getattr(self._stats, name) + change
+        setattr(self._stats, name, value)
+        setattr(self._stats, f"max_{name}", max(value, getattr(self._stats, f"max_{name}")))
