@@ -45,14 +45,7 @@ from query_mutator.models.outages import Outage
 from query_mutator.models.session import Models, open_models
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.runs.settings import Settings, may_ask_judge
-from query_mutator.runs.task import (
-    Finished,
-    Task,
-    load_run,
-    load_task,
-    model_settings,
-    say_servers,
-)
+from query_mutator.runs.task import Finished, Task, load_run, load_task, model_settings, say_servers
 
 logger = logging.getLogger(__name__)
 
