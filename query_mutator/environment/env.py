@@ -21,7 +21,7 @@ from query_mutator.environment.episodes import (
     rewrite_flow,
 )
 from query_mutator.environment.saved import SavedEpisode, saved_episode
-from query_mutator.environment.scoring import flow_handlers, score_flow
+from query_mutator.environment.scoring import score_flow, scoring_runner
 from query_mutator.environment.transition import Transition, costs_json, terms_json
 from query_mutator.models.calls import Call, Failure
 from query_mutator.models.flows import Flow, FlowRunner, Result
@@ -248,9 +248,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         return int(self.np_random.integers(2**31))
 
     def _run(self, flow: Flow[Result]) -> Result:
-        runner: FlowRunner[Result] = self.models.runner(
-            flow_handlers(self.objective, self.models.encoder), max_workers=1
-        )
+        runner: FlowRunner[Result] = scoring_runner(self.objective, self.models, 1)
         return runner.run([flow])[0]
 
     def _opening_info(self, answer: TargetAnswer) -> dict[str, Any]:

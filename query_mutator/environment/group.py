@@ -9,7 +9,7 @@ import numpy as np
 
 from ppo.steps import ActionMask, EnvStep, Observation
 from query_mutator.environment.env import Opening, QueryMutationEnv
-from query_mutator.environment.scoring import flow_handlers
+from query_mutator.environment.scoring import scoring_runner
 from query_mutator.environment.transition import Transition
 
 
@@ -29,9 +29,7 @@ class BatchedQueryMutationEnv:
         self.num_envs = len(self.envs)
         self.observation_size = self.envs[0].view.size
         self.num_actions = self.envs[0].view.num_actions
-        handlers = flow_handlers(self.envs[0].objective, self.envs[0].models.encoder)
-        models = self.envs[0].models
-        self._runner = models.runner(handlers, max_workers=batch_size)
+        self._runner = scoring_runner(self.envs[0].objective, self.envs[0].models, batch_size)
         self._observations = np.zeros((self.num_envs, self.observation_size), np.float32)
         self._masks = np.ones((self.num_envs, self.num_actions), bool)
         self._steps_begun = [0] * self.num_envs

@@ -24,7 +24,7 @@ from query_mutator.base.terminal import (
     show_warnings,
 )
 from query_mutator.data import Question, load_questions, sample_questions, split_questions
-from query_mutator.environment.scoring import flow_handlers
+from query_mutator.environment.scoring import scoring_runner
 from query_mutator.evaluation.comparison import compare
 from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
 from query_mutator.evaluation.measuring import Asking, Measured, fingerprint, measure_flow
@@ -256,8 +256,7 @@ def _ask(
     plan: Plan, asking: Asking, models: Models, records: Records, max_workers: int | None
 ) -> None:
     """Asks what has not been asked yet, each question in every way."""
-    handlers = flow_handlers(asking.objective, models.encoder)
-    runner = models.runner(handlers, max_workers=max_workers)
+    runner = scoring_runner(asking.objective, models, max_workers)
     singles = replace(asking, policy=None)
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
     total = len(waiting)

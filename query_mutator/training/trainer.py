@@ -18,7 +18,7 @@ from query_mutator.base.stored import stored_as
 from query_mutator.data import sample_questions
 from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.group import BatchedQueryMutationEnv
-from query_mutator.environment.scoring import flow_handlers, gain_flow
+from query_mutator.environment.scoring import gain_flow, scoring_runner
 from query_mutator.environment.transition import Transition
 from query_mutator.models.session import Models
 from query_mutator.runs.checkpoints import Checkpoint, misfit_told
@@ -302,8 +302,7 @@ class Trainer:
     def _heldout_gain(self) -> float | None:
         """How much better the policy, as it stands, has a fixed sample of questions answered."""
         env, models = self.envs.envs[0], self.models
-        handlers = flow_handlers(env.objective, models.encoder)
-        runner = models.runner(handlers, max_workers=self.settings.max_workers)
+        runner = scoring_runner(env.objective, models, self.settings.max_workers)
         gains = runner.run(
             [
                 gain_flow(
