@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeGuard
 
-from query_mutator.models.calls import Outcome
+from query_mutator.models.calls import Outcome, Reply
 from query_mutator.objectives import Term
 
 LARGEST = 1e15
@@ -57,7 +57,7 @@ class Transition:
         calls: dict[str, Outcome] = line.pop("calls")
         return line | {
             "terms": terms_json(self.terms),
-            "costs": {name: _tokens(call) for name, call in calls.items()},
+            "costs": {name: _tokens(call.reply) for name, call in calls.items()},
         }
 
     @classmethod
@@ -85,11 +85,8 @@ class Transition:
 
 
 _NAMES = [item.name for item in fields(Transition)]
-_KINDS = {
-    item.name: kind
-    for item in fields(Transition)
-    if (kind := {"str": str, "int": int, "bool": bool}.get(str(item.type)))
-}
+_PLAIN = {"str": str, "int": int, "bool": bool}
+_KINDS = {item.name: _PLAIN[item.type] for item in fields(Transition) if item.type in _PLAIN}
 
 
 def terms_json(terms: Mapping[str, Term]) -> dict[str, Any]:
@@ -100,17 +97,14 @@ def terms_json(terms: Mapping[str, Term]) -> dict[str, Any]:
 def costs_json(calls: Mapping[str, Outcome]) -> dict[str, Any]:
     """What calls took: tokens, the time that was waited, and that it took the server."""
     return {
-        name: _tokens(call)
+        name: _tokens(call.reply)
         | {"latency_s": call.latency_s, "served_s": call.reply.served_s, "cached": call.cached}
         for name, call in calls.items()
     }
 
 
-def _tokens(call: Outcome) -> dict[str, int]:
-    return {
-        "prompt_tokens": call.reply.prompt_tokens,
-        "completion_tokens": call.reply.completion_tokens,
-    }
+def _tokens(reply: Reply) -> dict[str, int]:
+    return {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
