@@ -176,7 +176,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)
     valid_steps = args.updates * steps_per_update()
     without, with_faults = [], []
-    with _quiet("model_client"):
+    with _quiet("query_mutator.models"):
         for seed, task in tqdm(simulated_tasks(range(args.seeds)).items(), disable=None):
             without.append(learn(task, seed, valid_steps, retries=args.retries))
             faults = faults_of_every_kind(FAILED_SHARE, seed=seed)

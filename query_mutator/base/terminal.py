@@ -21,6 +21,19 @@ DRIVING = {"Cc", "Cf", "Cs", "Co"}
 """Control characters, invisible ones that turn text around, halves of others, private ones."""
 
 
+SCRIPTS = {
+    "train": "train_query_mutator.py",
+    "evaluate": "evaluate_query_mutator.py",
+    "mutate": "mutate_query.py",
+}
+
+
+def command_line(name: str) -> str:
+    """How this user types a command: as installed, or as a script of the checkout."""
+    installed = os.path.basename(sys.argv[0]).startswith("query-mutator")
+    return f"query-mutator {name}" if installed else f"python {SCRIPTS[name]}"
+
+
 class OneLineParser(argparse.ArgumentParser):
     """Says what is wrong with a command line in one line, without the whole usage."""
 

@@ -121,7 +121,8 @@ def _install(requirement: str, folder: str) -> None:
     installer = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
     if importlib.util.find_spec("pip") is None and (uv := shutil.which("uv")):
         installer = [uv, "pip", "install", "--python", sys.executable]
-    command = [*installer, "--quiet", "--no-deps", "--target", folder, requirement]
+    command = [*installer, "--quiet", "--no-deps", "--only-binary", ":all:"]
+    command += ["--target", folder, requirement]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
         why = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]

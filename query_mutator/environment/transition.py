@@ -11,6 +11,8 @@ from query_mutator.objectives import Term
 
 LARGEST = 1e15
 """No score or return that is read is larger."""
+OF_A_RUN = {"update", "env", "step", "terminated", "episode_return"}
+"""What a line has beyond what an environment tells of each step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ class Transition:
 
     def to_json(self) -> dict[str, Any]:
         """The line. What a call took depends on the moment; what it said does not."""
-        line = {item.name: getattr(self, item.name) for item in fields(self)}
+        line = {name: getattr(self, name) for name in _NAMES}
         calls: dict[str, Outcome] = line.pop("calls")
         return line | {
             "terms": terms_json(self.terms),
@@ -62,10 +64,11 @@ class Transition:
         """What `to_json` gave; raises ValueError for what is not whole, or of another kind."""
         if not isinstance(line, dict):
             raise ValueError("it is no object")
-        values: dict[str, Any] = {item.name: line.get(item.name) for item in fields(cls)}
-        for item in fields(cls):
-            if (kind := _KINDS.get(str(item.type))) and type(values[item.name]) is not kind:
-                raise ValueError(f"{item.name} is not a {kind.__name__}")
+        values = {name: line.get(name) for name in _NAMES}
+        values["category"] = values["category"] or ""
+        for name, kind in _KINDS.items():
+            if type(values[name]) is not kind:
+                raise ValueError(f"{name} is not a {kind.__name__}")
         may_lack = {"episode_return"} | ({"score"} if values["failed"] else set())
         for name in ("previous_score", "reward", "score", "episode_return"):
             if not (_is_number(values[name]) or (values[name] is None and name in may_lack)):
@@ -76,11 +79,19 @@ class Transition:
         return cls(**values | {"terms": {name: _term(terms[name]) for name in terms}, "calls": {}})
 
     def info(self) -> dict[str, Any]:
-        """What an environment tells of a step: the line, and how its calls went."""
-        return self.to_json() | {"costs": costs_json(self.calls)}
+        """What an environment tells of a step, and how its calls went; nothing of a run."""
+        told = {name: value for name, value in self.to_json().items() if name not in OF_A_RUN}
+        if self.episode_return is not None:
+            told["episode_return"] = self.episode_return
+        return told | {"costs": costs_json(self.calls)}
 
 
-_KINDS = {"str": str, "int": int, "bool": bool}
+_NAMES = [item.name for item in fields(Transition)]
+_KINDS = {
+    item.name: kind
+    for item in fields(Transition)
+    if (kind := {"str": str, "int": int, "bool": bool}.get(str(item.type)))
+}
 
 
 def terms_json(terms: Mapping[str, Term]) -> dict[str, Any]:
@@ -106,7 +117,9 @@ def _tokens(call: Outcome) -> dict[str, int]:
 
 def _term(plain: Mapping[str, Any]) -> Term:
     value, why, weight = (plain.get(name) for name in ("value", "why", "weight"))
-    if not (_is_number(value) and isinstance(why, str) and _is_number(weight)):
+    if not (isinstance(value, float | int) and isinstance(weight, float | int)):
+        raise ValueError("a term is no number")
+    if not isinstance(why, str):
         raise ValueError("a term is not as it was written")
     return Term(value, why, weight)
 

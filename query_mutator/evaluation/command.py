@@ -16,7 +16,13 @@ from typing import Any
 import torch
 
 from query_mutator.base.errors import ServerUnavailableError, UserError, refused
-from query_mutator.base.terminal import counted, printable, progress_bar, show_warnings
+from query_mutator.base.terminal import (
+    command_line,
+    counted,
+    printable,
+    progress_bar,
+    show_warnings,
+)
 from query_mutator.data import Question, load_questions, sample_questions, split_questions
 from query_mutator.environment.scoring import flow_handlers
 from query_mutator.evaluation.comparison import compare
@@ -39,14 +45,7 @@ from query_mutator.models.outages import Outage
 from query_mutator.models.session import Models, open_models
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.runs.settings import Settings, may_ask_judge
-from query_mutator.runs.task import (
-    Finished,
-    Task,
-    load_run,
-    load_task,
-    model_settings,
-    say_servers,
-)
+from query_mutator.runs.task import Finished, Task, load_run, load_task, model_settings, say_servers
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ def evaluate_finished(finished: Finished) -> None:
         task.heldout,
         task.train,
         run.path / EVALUATION,
-        again=f"python evaluate_query_mutator.py {shlex.quote(str(run.path))}"
+        again=f"{command_line('evaluate')} {shlex.quote(str(run.path))}"
         + (f" --num-questions {settings.eval_questions}" if settings.eval_questions else ""),
         dataset=settings.dataset,
         num_questions=settings.eval_questions,

@@ -26,13 +26,7 @@ from query_mutator.models.session import Models, open_models
 from query_mutator.operators import Operator
 from query_mutator.runs.checkpoints import misfit_told, set_policy, tensor_bytes
 from query_mutator.runs.directory import CONFIG, RunDirectory
-from query_mutator.runs.settings import (
-    Settings,
-    check,
-    may_ask_judge,
-    parsed_fields,
-    servers_in,
-)
+from query_mutator.runs.settings import Settings, check, may_ask_judge, parsed_fields, servers_in
 from query_mutator.runs.task import Task, load_run, model_settings
 
 STOP = "stop"

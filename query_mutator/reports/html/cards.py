@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import Any
 
-from query_mutator.base.terminal import counted, without_passwords
+from query_mutator.base.terminal import command_line, counted, without_passwords
 from query_mutator.reports.html import findings
 from query_mutator.reports.html.digest import RIGHT
 from query_mutator.reports.html.findings import Material
@@ -122,12 +122,12 @@ def _examples(material: Material, prefix: str) -> Markup | None:
 
 def _settings(material: Material, prefix: str) -> Markup:
     run, config = material.run, material.run.config or {}
-    again = ["python", "train_query_mutator.py", "--config", str(run.path / "config.json")]
+    again = f"{command_line('train')} --config {shlex.quote(str(run.path / 'config.json'))}"
     content: list[Markup] = []
     if config:
         content += [
             note("This repeats the run:"),
-            element("pre", element("code", shlex.join(again))),
+            element("pre", element("code", again)),
         ]
     if command := config.get("command"):
         shown = plain(without_passwords(str(command)), 4000)
