@@ -43,12 +43,13 @@ class Transition:
     """None where a call has failed: what happened is not known."""
     reward: float = 0.0
     terms: dict[str, Term] = field(default_factory=dict)
+    """What the score is made of; like `calls` not read back, as nothing that reads needs it."""
     failed: bool = False
     failure: str = ""
     refused_rewrite: str = ""
     """Why the mutator's rewrite was not used."""
     calls: dict[str, Outcome] = field(default_factory=dict)
-    """How its calls ended, by what they were for; not read back."""
+    """How its calls ended, by what they were for."""
 
     def to_json(self) -> dict[str, Any]:
         """The line. What a call took depends on the moment; what it said does not."""
@@ -64,7 +65,7 @@ class Transition:
         """What `to_json` gave; raises ValueError for what is not whole, or of another kind."""
         if not isinstance(line, dict):
             raise ValueError("it is no object")
-        values = {name: line.get(name) for name in _NAMES}
+        values: dict[str, Any] = {name: line.get(name) for name in _NAMES}
         values["category"] = values["category"] or ""
         for name, kind in _KINDS.items():
             if type(values[name]) is not kind:
@@ -73,10 +74,7 @@ class Transition:
         for name in ("previous_score", "reward", "score", "episode_return"):
             if not (_is_number(values[name]) or (values[name] is None and name in may_lack)):
                 raise ValueError(f"{name} is not a number")
-        terms = values["terms"]
-        if not isinstance(terms, dict) or not all(isinstance(one, dict) for one in terms.values()):
-            raise ValueError("terms is not an object of objects")
-        return cls(**values | {"terms": {name: _term(terms[name]) for name in terms}, "calls": {}})
+        return cls(**values | {"terms": {}, "calls": {}})
 
     def info(self) -> dict[str, Any]:
         """What an environment tells of a step, and how its calls went; nothing of a run."""
@@ -113,15 +111,6 @@ def _tokens(call: Outcome) -> dict[str, int]:
         "prompt_tokens": call.reply.prompt_tokens,
         "completion_tokens": call.reply.completion_tokens,
     }
-
-
-def _term(plain: Mapping[str, Any]) -> Term:
-    value, why, weight = (plain.get(name) for name in ("value", "why", "weight"))
-    if not (isinstance(value, float | int) and isinstance(weight, float | int)):
-        raise ValueError("a term is no number")
-    if not isinstance(why, str):
-        raise ValueError("a term is not as it was written")
-    return Term(value, why, weight)
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

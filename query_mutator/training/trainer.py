@@ -24,21 +24,23 @@ from query_mutator.models.session import Models
 from query_mutator.runs.checkpoints import Checkpoint, misfit_told
 from query_mutator.runs.curves import CurveWriter
 from query_mutator.runs.directory import SUMMARY, RunDirectory
-from query_mutator.runs.log import (
-    RolloutLog,
-    failure_counts,
-    learning_metrics,
-    performance_metrics,
-    server_metrics,
-)
+from query_mutator.runs.log import RolloutLog
 from query_mutator.runs.settings import Settings
 from query_mutator.runs.tags import HELDOUT
 from query_mutator.runs.task import Task
 from query_mutator.training.counts import RunCounts, mean_or_none
 from query_mutator.training.progress import Progress
 from query_mutator.training.repeats import Repeats
-from query_mutator.training.time_spent import Moment, Phases, time_metrics
 from query_mutator.training.trainer_state import Learner, read_counts
+from query_mutator.training.update_metrics import (
+    Moment,
+    Phases,
+    failure_counts,
+    learning_metrics,
+    performance_metrics,
+    server_metrics,
+    time_metrics,
+)
 
 
 class Trainer:
@@ -202,14 +204,9 @@ class Trainer:
         counts.trained_transitions += stats.trained_rows
         counts.masked_transitions += log.masked()
         counts.count_calls(self.models.client.counts(), self._before_resume)
+        kinds = counts.failures_by_kind
         counts.note_failures(
-            failure_counts(
-                log,
-                phases.began.calls,
-                phases.collected.calls,
-                kinds=counts.failures_by_kind,
-                collected_again=collected_again,
-            )
+            failure_counts(log, phases, kinds=kinds, collected_again=collected_again)
         )
         if returns := log.returns():
             counts.note_return(float(np.mean(returns)), self.updates)
@@ -219,18 +216,10 @@ class Trainer:
 
     def _measured(self, phases: Phases, steps: int) -> dict[str, float]:
         """How fast an update went, where its time went, and how the servers fared."""
-        servers = self.models.client.servers()
-        found_out = self.settings.max_workers is None
         return {
-            **performance_metrics(
-                phases.began.calls,
-                phases.collected.calls,
-                steps=steps,
-                collect_s=phases.collect_s,
-                learn_s=phases.learn_s,
-            ),
+            **performance_metrics(phases, steps),
             **time_metrics(phases, slots=self._slots()),
-            **server_metrics(phases.began.servers, servers, found_out=found_out),
+            **server_metrics(phases, found_out=self.settings.max_workers is None),
         }
 
     def _curve_writer(self) -> CurveWriter:
