@@ -32,7 +32,8 @@ from tests import embedding
 
 SIMULATED_MODELS: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:3b"]
-
+FEW_QUESTIONS = Path(__file__).parent / "golden" / "questions.jsonl"
+"""24 for training and 8 held out: to read or to embed the shipped ones takes longer."""
 SHORT_PAUSES = Pauses(
     backoff_first_s=0.05,
     backoff_limit_s=0.8,

@@ -24,12 +24,10 @@ from query_mutator.runs.directory import CONFIG, RunDirectory
 from query_mutator.servers.simulated import start_simulated
 from query_mutator.training.interrupts import Interrupts
 from tests import killable
-from tests.conftest import SIMULATED_FLAGS, last_checkpoint
+from tests.conftest import FEW_QUESTIONS, SIMULATED_FLAGS, last_checkpoint
 from tests.killable import ended, until, until_said
 from train_query_mutator import main
 
-QUESTIONS = Path(__file__).parent / "golden" / "questions.jsonl"
-"""Few: every one of the many processes reads them."""
 KILLS = 26
 TIMED = ("Performance/", "Servers/", "Time/")
 """Curves of how fast it went."""
@@ -38,7 +36,7 @@ FLAGS = ["--num-processes", "4", "--num-steps", "2", "--num-questions", "8", "--
 FLAGS += ["--max-rewrites", "2", "--hidden-size", "8", "--temperature-mutation", "0.5"]
 FLAGS += ["--use-linear-lr-decay", "--eval-interval", "3", "--eval-sample", "2"]
 FLAGS += ["--ppo-epoch", "2", "--batch-size", "4", "--only-operators", "rephrase,qa,tidy"]
-FLAGS += ["--dataset", str(QUESTIONS), "--no-report"]
+FLAGS += ["--dataset", str(FEW_QUESTIONS), "--no-report"]
 MANY_STEPS = 196
 FEW_STEPS = ["--num-env-steps", "60"]
 
@@ -51,7 +49,7 @@ def url() -> Iterator[str]:
         "--sigma",
         "1",
         "--questions",
-        str(QUESTIONS),
+        str(FEW_QUESTIONS),
     ]
     with start_simulated(*flags) as server:
         yield server.url
