@@ -21,17 +21,11 @@ DRIVING = {"Cc", "Cf", "Cs", "Co"}
 """Control characters, invisible ones that turn text around, halves of others, private ones."""
 
 
-SCRIPTS = {
-    "train": "train_query_mutator.py",
-    "evaluate": "evaluate_query_mutator.py",
-    "mutate": "mutate_query.py",
-}
-
-
 def command_line(name: str) -> str:
     """How this user types a command: as installed, or as a script of the checkout."""
-    installed = os.path.basename(sys.argv[0]).startswith("query-mutator")
-    return f"query-mutator {name}" if installed else f"python {SCRIPTS[name]}"
+    if os.path.basename(sys.argv[0]).startswith("query-mutator"):
+        return f"query-mutator {name}"
+    return "python mutate_query.py" if name == "mutate" else f"python {name}_query_mutator.py"
 
 
 class OneLineParser(argparse.ArgumentParser):

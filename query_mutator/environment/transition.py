@@ -12,7 +12,6 @@ from query_mutator.objectives import Term
 LARGEST = 1e15
 """No score or return that is read is larger."""
 OF_A_RUN = {"update", "env", "step", "terminated", "episode_return"}
-"""What a line has beyond what an environment tells of each step."""
 
 
 @dataclass(frozen=True, kw_only=True)
