@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -45,6 +46,9 @@ SHORT_PAUSES = Pauses(
 )
 """A tenth of the usual: what is waited between two attempts is no part of what is tested."""
 
+NIGHTLY = bool(os.environ.get("NIGHTLY"))
+"""Set by `make nightly`: more seeds, and other random examples every time."""
+
 
 def last_checkpoint(run: Path) -> Checkpoint:
     """The last checkpoint of a run, read as the program reads it."""
@@ -65,7 +69,8 @@ def same_weights(left: Path, right: Path) -> bool:
 torch.set_num_threads(1)
 # What fails once fails again, here and on any machine, however busy it is.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
-hypothesis.settings.load_profile("repeatable")
+hypothesis.settings.register_profile("nightly", max_examples=1000, deadline=None)
+hypothesis.settings.load_profile("nightly" if NIGHTLY else "repeatable")
 # Whoever starts the tests in the background ignores Ctrl-C, and what they start would inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
