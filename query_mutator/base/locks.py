@@ -15,8 +15,6 @@ from query_mutator.base.files import PARTIAL
 
 LOCK = ".lock"
 """The lock file within a directory."""
-LONGEST = 200
-"""Characters of a file's name that the name of its lock begins with: names are bounded."""
 
 
 @contextlib.contextmanager
@@ -26,7 +24,7 @@ def only_writer(path: Path, *, within: bool = False, wait: bool = False) -> Iter
     Where another process has it: waits, or raises `UserError`. The file goes when the writer is
     done; one that a killed process has left keeps nobody out.
     """
-    lock = (path / LOCK if within else path.parent / f".{path.name[:LONGEST]}.lock").absolute()
+    lock = (path / LOCK if within else path.parent / f".{path.name[:200]}.lock").absolute()
     lock.parent.stat()  # `FileLock` would make a directory that is missing
     taken = FileLock(lock, mode=0o600, thread_local=False, fallback_to_soft=False)
     try:

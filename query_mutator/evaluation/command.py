@@ -139,11 +139,13 @@ def _evaluate_run(
     check_same_task(run, task)
     heldout = _other_heldout(dataset, task, settings) if dataset else task.heldout
     directory = Path(output) if output else run.path / _name(dataset, of_run, settings)
+    script = Path(sys.argv[0]).name
+    typed = f"python {script}" if script.endswith(".py") else script
     plan = make_plan(
         heldout,
         task.train,
         directory,
-        again=shlex.join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
+        again=f"{typed} {shlex.join(sys.argv[1:])}",
         dataset=dataset or settings.dataset,
         num_questions=num_questions,
         num_training=num_training,
