@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 import torch
 
@@ -28,7 +27,7 @@ from query_mutator.operators import Operator, load_operators
 from query_mutator.runs.checkpoints import POLICY, Checkpoint
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
-from tests import embedding
+from tests import embedding, nightly  # noqa: F401 - how many random examples are tried
 
 SIMULATED_MODELS: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:3b"]
@@ -63,9 +62,6 @@ def same_weights(left: Path, right: Path) -> bool:
 
 
 torch.set_num_threads(1)
-# What fails once fails again, here and on any machine, however busy it is.
-hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
-hypothesis.settings.load_profile("repeatable")
 # Whoever starts the tests in the background ignores Ctrl-C, and what they start would inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
