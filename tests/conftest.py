@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 import torch
 
@@ -29,7 +27,7 @@ from query_mutator.operators import Operator, load_operators
 from query_mutator.runs.checkpoints import POLICY, Checkpoint
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
-from tests import embedding
+from tests import embedding, nightly  # noqa: F401 - how many random examples are tried
 
 SIMULATED_MODELS: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:3b"]
@@ -45,9 +43,6 @@ SHORT_PAUSES = Pauses(
     embedding_s=(0.05, 0.1, 0.2, 0.4),
 )
 """A tenth of the usual: what is waited between two attempts is no part of what is tested."""
-
-NIGHTLY = bool(os.environ.get("NIGHTLY"))
-"""Set by `make nightly`: more seeds, and other random examples every time."""
 
 
 def last_checkpoint(run: Path) -> Checkpoint:
@@ -67,10 +62,6 @@ def same_weights(left: Path, right: Path) -> bool:
 
 
 torch.set_num_threads(1)
-# What fails once fails again, here and on any machine, however busy it is.
-hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
-hypothesis.settings.register_profile("nightly", max_examples=1000, deadline=None)
-hypothesis.settings.load_profile("nightly" if NIGHTLY else "repeatable")
 # Whoever starts the tests in the background ignores Ctrl-C, and what they start would inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import image
 
@@ -26,6 +26,7 @@ from batching.analyze import (
 )
 from batching.core import BucketSpec, BucketStats
 from query_mutator.base.errors import UserError
+from tests.nightly import examples
 
 LENGTHS = st.lists(st.integers(0, 5000), min_size=1, max_size=60)
 
@@ -154,7 +155,7 @@ def test_samples_that_are_too_long_are_told_in_the_report() -> None:
 
 
 @given(LENGTHS, st.integers(1, 6000))
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_any_lengths_can_be_reported_on(lengths: list[int], budget: int) -> None:
     if max(lengths) > 0:
         report = efficiency_report(lengths, budget)

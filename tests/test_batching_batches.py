@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching.core import BatchSpec, Sample
@@ -38,6 +38,7 @@ from batching.planning import (
     create_segment_attention_mask,
 )
 from query_mutator.base.errors import UserError
+from tests.nightly import examples
 
 PAD = 7
 ARRAYS = ("input_ids", "loss_mask", "segment_ids", "position_ids", "lengths")
@@ -104,7 +105,7 @@ CONFIGS = st.builds(
 
 
 @given(SIZES, CONFIGS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_collating_a_plan_loses_no_token_and_makes_none_up(
     sizes: list[int], config: BatchingConfig
 ) -> None:
@@ -143,7 +144,7 @@ def test_collating_a_plan_loses_no_token_and_makes_none_up(
 
 
 @given(SIZES, CONFIGS, st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_what_was_written_is_read(sizes: list[int], config: BatchingConfig, first: int) -> None:
     samples = {
         "é\0" * number: Sample((first,) * size, (1,) * size) for number, size in enumerate(sizes)
@@ -248,7 +249,7 @@ def test_a_damaged_manifest_is_told(batches: Path, content: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_an_npz_of_any_bytes_is_a_batch_or_refused(data: st.DataObject) -> None:
     sample = Sample((1, 2, 3), (0, 1, 1))
     content = bytearray(collate({"a": sample}, BatchSpec(("a",), 0, 4, 4)).to_bytes())

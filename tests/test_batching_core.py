@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching import (
@@ -90,7 +90,6 @@ def test_buckets_that_do_not_ascend_are_refused(arguments: tuple[tuple[int, ...]
         BucketSpec(*arguments)
 
 
-@settings(deadline=None)
 @given(bucket_specs)
 def test_every_length_is_in_the_one_bucket_whose_range_holds_it(spec: BucketSpec) -> None:
     lengths = np.arange(spec.min_length, spec.overflow_max + 1)
@@ -102,7 +101,6 @@ def test_every_length_is_in_the_one_bucket_whose_range_holds_it(spec: BucketSpec
         assert low <= length <= high == spec.get_bucket_max(bucket)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 120)), bucket_specs)
 def test_bucket_stats_account_for_every_sample(lengths: list[int], spec: BucketSpec) -> None:
     stats = BucketStats.of(lengths, spec)
@@ -113,13 +111,11 @@ def test_bucket_stats_account_for_every_sample(lengths: list[int], spec: BucketS
     assert 0 < stats.overall_efficiency <= 1
 
 
-@settings(deadline=None)
 @given(st.integers(0, 300), st.integers(0, 2**40))
 def test_a_shuffled_order_holds_every_number_once(count: int, seed: int) -> None:
     assert sorted(Shuffler(seed).order(count).tolist()) == list(range(count))
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 9)), st.sampled_from([1, 2**20, 2**58]))
 def test_a_stable_order_keeps_equal_keys_in_their_order(keys: list[int], times: int) -> None:
     expected = sorted(range(len(keys)), key=lambda index: keys[index])
@@ -131,7 +127,6 @@ def test_a_shuffled_order_is_the_same_on_every_machine() -> None:
     assert Shuffler(42).order(10).tolist() == [4, 8, 1, 9, 3, 6, 0, 7, 2, 5]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5))))
 def test_ranges_stand_one_after_the_other(pairs: list[tuple[int, int]]) -> None:
     expected = [value for start, size in pairs for value in range(start, start + size)]
@@ -139,7 +134,6 @@ def test_ranges_stand_one_after_the_other(pairs: list[tuple[int, int]]) -> None:
     assert ranges([a for a, _ in pairs], [b for _, b in pairs]).tolist() == expected
 
 
-@settings(deadline=None)
 @given(
     lengths_by_id, bucket_specs, st.integers(1, 200), policies, st.sampled_from(PadPolicy),
     st.booleans(), st.integers(0, 99),
@@ -185,7 +179,6 @@ def test_every_token_comes_once_or_is_counted_and_no_batch_is_over_budget(
         assert counts.dropped == 0
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 60), min_size=1), st.integers(60, 400), st.sampled_from(PadPolicy))
 def test_only_batches_that_are_not_full_are_dropped(
     lengths: list[int], budget: int, pad: PadPolicy
@@ -296,7 +289,6 @@ def test_the_shape_histogram_counts_rows_and_widths() -> None:
     assert (shapes.num_shapes, shapes.num_batches) == (2, 3)
 
 
-@settings(deadline=None)
 @given(lengths_by_id, st.integers(1, 200))
 def test_a_table_and_its_batches_say_the_same(lengths: dict[str, int], budget: int) -> None:
     sampler = TokenBudgetBatchSampler(lengths, BucketSpec((9, 30), 80), budget, on_overflow="split")

@@ -8,13 +8,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching.analyze import Goal, suggest, suggest_edges
 from batching.core import BucketSpec
 from benchmarks import bucket_edges as benchmark
 from query_mutator.base.errors import UserError
+from tests.nightly import examples
 
 LENGTHS = st.lists(st.integers(1, 11), min_size=1, max_size=25)
 
@@ -29,7 +30,7 @@ def cost(lengths: list[int], spec: BucketSpec, goal: Goal) -> int:
 
 
 @given(LENGTHS, st.integers(1, 3), st.sampled_from(Goal), st.none() | st.integers(0, 3))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_edges_at_all_do_better_than_the_suggested_ones(
     lengths: list[int], num_edges: int, goal: Goal, room: int | None
 ) -> None:
@@ -46,7 +47,7 @@ def test_no_edges_at_all_do_better_than_the_suggested_ones(
 
 
 @given(LENGTHS, st.integers(1, 3), st.integers(2, 5))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_edges_can_be_kept_to_multiples(lengths: list[int], num_edges: int, step: int) -> None:
     last = -(-max(lengths) // step) * step
     spec = suggest_edges(lengths, num_edges, multiple_of=step)

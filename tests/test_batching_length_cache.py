@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching.generation.length_cache import LengthCache, LengthEntry
 from benchmarks import length_cache as benchmark
 from query_mutator.base.errors import UserError
+from tests.nightly import examples
 
 LENGTHS = st.dictionaries(
     st.text(st.characters(codec=None), max_size=12), st.integers(0, 2**40), max_size=12
@@ -36,7 +37,7 @@ def read(path: Path) -> dict[str, int]:
 
 
 @given(LENGTHS, LENGTHS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_what_was_added_is_there_after_opening_it_again(
     first: dict[str, int], second: dict[str, int]
 ) -> None:
@@ -52,7 +53,7 @@ def test_what_was_added_is_there_after_opening_it_again(
 
 
 @given(LENGTHS.map(lambda lengths: dict(list(lengths.items())[:2])))
-@settings(max_examples=4, deadline=None)
+@examples(4)
 def test_a_file_cut_off_anywhere_loses_at_most_its_last_line(lengths: dict[str, int]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         whole = written(Path(directory) / "lengths.jsonl", lengths)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching import (
@@ -73,7 +73,6 @@ def test_the_examples_in_the_docstrings_run(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"batching.planning.{name}")).failed == 0
 
 
-@settings(deadline=None)
 @given(lengths_lists, st.sampled_from(PackingMode))
 def test_every_item_is_in_one_bin_and_no_bin_is_over_its_capacity(
     lengths: list[int], mode: PackingMode
@@ -84,7 +83,6 @@ def test_every_item_is_in_one_bin_and_no_bin_is_over_its_capacity(
     assert all(0 < sum(lengths[item] for item in row) <= CAPACITY for row in rows)
 
 
-@settings(deadline=None)
 @given(lengths_lists)
 def test_best_fit_on_counts_is_the_textbook_s_best_fit_decreasing(lengths: list[int]) -> None:
     rows = rows_of(lengths, PackingMode.BEST_FIT)
@@ -93,7 +91,6 @@ def test_best_fit_on_counts_is_the_textbook_s_best_fit_decreasing(lengths: list[
     assert sorted(rooms) == plain_best_fit_decreasing(lengths)
 
 
-@settings(deadline=None)
 @given(lengths_lists)
 def test_first_fit_takes_the_first_bin_with_room(lengths: list[int]) -> None:
     expected: list[list[int]] = []
@@ -108,7 +105,6 @@ def test_first_fit_takes_the_first_bin_with_room(lengths: list[int]) -> None:
     assert rows_of(lengths, PackingMode.FIRST_FIT) == expected
 
 
-@settings(deadline=None)
 @given(lengths_lists)
 def test_greedy_keeps_neighbours_together(lengths: list[int]) -> None:
     rows = rows_of(lengths, PackingMode.GREEDY)
@@ -118,7 +114,6 @@ def test_greedy_keeps_neighbours_together(lengths: list[int]) -> None:
         assert sum(lengths[item] for item in row) + lengths[after[0]] > CAPACITY
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 12), max_size=8))
 def test_no_packing_goes_below_the_lower_bound(lengths: list[int]) -> None:
     array = np.array(lengths, np.int64)
@@ -152,7 +147,6 @@ def test_lengths_that_cannot_be_packed_are_refused(lengths: list[int]) -> None:
         pack_lengths(np.array(lengths), CAPACITY)
 
 
-@settings(deadline=None)
 @given(
     st.lists(samples(), max_size=12),
     st.sampled_from(PackingMode),
@@ -187,7 +181,6 @@ def test_packing_loses_no_token_that_is_not_counted(
     assert (metrics.num_rows, metrics.of_lower_bound <= 1) == (len(rows), True)
 
 
-@settings(deadline=None)
 @given(st.lists(samples(longest=10), min_size=1, max_size=8), st.integers(0, 5))
 def test_no_segment_sees_another_and_padding_sees_none(
     given_samples: list[Sample], padding: int
@@ -220,7 +213,6 @@ def test_no_segment_sees_another_and_padding_sees_none(
         assert -1 not in row.segment_ids
 
 
-@settings(deadline=None)
 @given(lengths_lists, st.sampled_from(PackingMode))
 def test_packed_arrays_are_the_packed_samples_side_by_side(
     lengths: list[int], mode: PackingMode
@@ -274,7 +266,6 @@ def test_a_row_cannot_be_padded_to_less_than_it_holds() -> None:
         rows[0].padded(1)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 5000), max_size=40))
 def test_long_rows_are_packed_as_short_ones_are(lengths: list[int]) -> None:
     # Scaled by the same factor, everything fits as it did.

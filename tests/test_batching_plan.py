@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching import (
@@ -26,6 +26,7 @@ from batching import (
     verify,
 )
 from query_mutator.base.errors import UserError
+from tests.nightly import examples
 
 LENGTHS = {f"sample {index}": 1 + index * 37 % 90 for index in range(200)}
 CONFIG = BatchingConfig(token_budget=256, bucket_edges=(16, 48), overflow_max=96)
@@ -72,7 +73,6 @@ def tokens_of(batches: list[BatchSpec]) -> Counter[tuple[str, int]]:
     )
 
 
-@settings(deadline=None)
 @given(lengths_by_id, configs(), st.integers(1, 3))
 def test_every_token_comes_once_an_epoch_or_is_counted_and_no_batch_is_over_budget(
     lengths: dict[str, int], config: BatchingConfig, num_epochs: int
@@ -93,7 +93,6 @@ def test_every_token_comes_once_an_epoch_or_is_counted_and_no_batch_is_over_budg
     assert verify(plan, lengths) == []
 
 
-@settings(deadline=None)
 @given(plans, st.data())
 def test_iter_from_is_the_tail_of_a_full_pass(plan: BatchPlan, data: st.DataObject) -> None:
     epoch = data.draw(st.integers(0, plan.num_epochs - 1))
@@ -104,7 +103,6 @@ def test_iter_from_is_the_tail_of_a_full_pass(plan: BatchPlan, data: st.DataObje
     assert [plan.epochs[epoch][i] for i in range(index)] == full[:index]
 
 
-@settings(deadline=None)
 @given(plans, st.integers(1, 5), st.sampled_from(RemainderPolicy))
 def test_shards_have_equal_steps_and_what_is_not_shared_evenly_is_counted(
     plan: BatchPlan, world_size: int, remainder: RemainderPolicy
@@ -142,7 +140,6 @@ def test_shards_have_equal_steps_and_what_is_not_shared_evenly_is_counted(
     assert len({shard.fingerprint for shard in shards} | {plan.fingerprint}) == world_size + 1
 
 
-@settings(deadline=None)
 @given(plans, st.integers(1, 5))
 def test_shards_are_disjoint_and_complete_wherever_there_are_rows_enough(
     plan: BatchPlan, world_size: int
@@ -183,7 +180,7 @@ def test_a_rank_that_is_not_there_is_refused(rank: int, world_size: int) -> None
 
 
 @given(lengths_by_id, configs(), st.integers(1, 2), st.integers(1, 3))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_a_plan_rebuilds_to_the_same_fingerprint(
     lengths: dict[str, int], config: BatchingConfig, num_epochs: int, world_size: int
 ) -> None:
@@ -239,7 +236,6 @@ def test_settings_count_even_where_they_change_no_batch() -> None:
     assert len(fingerprints) == len(OTHER_SETTINGS)
 
 
-@settings(deadline=None)
 @given(lengths_by_id.filter(bool), st.data())
 def test_the_fingerprint_changes_with_any_id_any_length_and_the_order(
     lengths: dict[str, int], data: st.DataObject
@@ -301,7 +297,6 @@ def test_the_fingerprint_covers_every_field_of_a_batch(change: dict[str, Any]) -
     assert changed != compute_batch_fingerprint([batch])
 
 
-@settings(deadline=None)
 @given(plans)
 def test_the_digest_of_an_epoch_is_the_fingerprint_of_its_batches(plan: BatchPlan) -> None:
     for epoch in plan.epochs:

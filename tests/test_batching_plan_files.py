@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching import (
@@ -25,6 +25,7 @@ from batching import (
     verify,
 )
 from query_mutator.base.errors import UserError
+from tests.nightly import examples
 
 LENGTHS = {f"sample {index}": 1 + index * 37 % 90 for index in range(60)}
 CONFIG = BatchingConfig(token_budget=256, bucket_edges=(16, 48), overflow_max=96)
@@ -47,7 +48,7 @@ def saved(tmp_path: Path) -> Path:
     st.sampled_from([OverflowPolicy.SPLIT, OverflowPolicy.TRUNCATE, OverflowPolicy.SKIP]),
     st.integers(1, 3),
 )
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_a_plan_is_the_same_when_it_is_read_again(
     lengths: dict[str, int], packing: PackingConfig | None, policy: OverflowPolicy, ranks: int
 ) -> None:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching.generation.tokenizers import ByteTokenizer
@@ -45,6 +45,7 @@ from batching.streaming.telnet import (
     TelnetFilter,
 )
 from query_mutator.base.errors import UserError
+from tests.nightly import examples
 from tests.test_loopback import LOOPBACK, listening
 
 BYTES = ByteTokenizer()
@@ -72,7 +73,7 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.lists(st.integers(0, 60), max_size=10))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_telnet_commands_are_taken_out_and_refused_wherever_reads_split_them(
     pieces: list[tuple[bytes, bytes, bytes]], cuts: list[int]
 ) -> None:
@@ -441,7 +442,7 @@ def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
 
 
 @given(st.sampled_from(list(GAMES)), st.sampled_from(list(SIZES)), st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_following_the_hints_solves_every_puzzle(game: str, difficulty: str, seed: int) -> None:
     talk = Conversation()
     talk.answer(f"{game} {difficulty} {seed}")

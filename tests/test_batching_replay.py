@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching.core import Sample
@@ -27,6 +27,7 @@ from batching.streaming.sum_tree import FAN_OUT, SumTree
 from benchmarks import replay as benchmark
 from query_mutator.base.errors import UserError
 from query_mutator.base.locks import only_writer
+from tests.nightly import examples
 
 SIZES = (1, 2, FAN_OUT, FAN_OUT + 1, FAN_OUT**2, FAN_OUT**2 + 3)
 """Trees of one, two and three levels, full and with a last leaf of its own."""
@@ -53,7 +54,7 @@ def changed_tree(size: int, sequence: list[Any]) -> tuple[SumTree, list[float]]:
 
 
 @given(changes(WEIGHTS), st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=20))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_tree_is_a_list_whose_sums_are_quickly_found(
     made: tuple[int, list[Any]], shares: list[float]
 ) -> None:
@@ -68,7 +69,7 @@ def test_a_tree_is_a_list_whose_sums_are_quickly_found(
 
 
 @given(changes(ANY_WEIGHT), st.lists(st.floats(0, 1), min_size=1, max_size=20))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_rounding_never_leads_to_a_leaf_without_weight(
     made: tuple[int, list[Any]], shares: list[float]
 ) -> None:
@@ -80,7 +81,7 @@ def test_rounding_never_leads_to_a_leaf_without_weight(
 
 
 @given(changes(ANY_WEIGHT))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_tree_made_at_once_is_the_same_to_the_last_bit(made: tuple[int, list[Any]]) -> None:
     tree, plain = changed_tree(*made)
     again = SumTree(len(plain))
@@ -123,7 +124,7 @@ def carry_out(
 
 
 @given(BUFFERS, st.integers(0, 15), OPERATIONS, OPERATIONS)
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_a_buffer_saved_at_any_moment_goes_on_as_it_would_have(
     made: tuple[int, Eviction, int], filled: int, before: list[Any], after: list[Any]
 ) -> None:
@@ -148,7 +149,7 @@ def test_a_buffer_saved_at_any_moment_goes_on_as_it_would_have(
 
 
 @given(BUFFERS, st.lists(st.sampled_from([0.0, 1.0, 1.0, 2.0, 3.0]), max_size=30), st.booleans())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_full_buffer_gives_up_the_sample_that_its_policy_names(
     made: tuple[int, Eviction, int], priorities: list[float], change: bool
 ) -> None:

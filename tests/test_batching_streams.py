@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching.core import Sample
@@ -32,6 +32,7 @@ from batching.streaming import (
     by_source,
     by_success,
 )
+from tests.nightly import examples
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -63,14 +64,14 @@ def stream_samples(draw: st.DrawFn) -> StreamSample:
 
 
 @given(stream_samples())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_sample_comes_back_from_json_as_it_was(sample: StreamSample) -> None:
     text = json.dumps(sample.to_dict(), allow_nan=False)
     assert StreamSample.from_dict(json.loads(text)) == sample
 
 
 @given(stream_samples())
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_replayed_sample_is_a_copy_that_differs_in_its_count_alone(sample: StreamSample) -> None:
     before = sample.to_dict()
     replayed = sample.with_replay()
@@ -138,7 +139,7 @@ async def gathered(stream: Any) -> list[str]:
 
 
 @given(st.integers(0, 12), st.integers(1, 3), st.integers(0, 5), st.booleans(), st.integers(0, 40))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_stream_resumed_anywhere_gives_the_tail_of_a_full_pass(
     count: int, epochs: int, seed: int, shuffle: bool, taken: int
 ) -> None:
@@ -157,7 +158,7 @@ def test_a_stream_resumed_anywhere_gives_the_tail_of_a_full_pass(
 
 
 @given(st.integers(0, 30), st.integers(1, 3), st.integers(0, 5))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_every_epoch_gives_every_sample_once(count: int, epochs: int, seed: int) -> None:
     stream = OfflineDatasetStream(dataset(count), num_epochs=epochs, seed=seed)
     given_out = ids(stream)

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 import tokenizers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching.generation.gguf import GgufVocabulary
 from batching.generation.tokenizers import LlamaTokenizer, load_tokenizer
 from query_mutator.base.errors import UserError
 from query_mutator.base.weights import gguf_path
+from tests.nightly import examples
 
 TEXTS = [
     "",
@@ -165,7 +166,7 @@ def test_a_gguf_that_ends_anywhere_is_told(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_gguf_with_changed_bytes_works_or_is_told(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

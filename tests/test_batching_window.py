@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from batching.core import OverflowPolicy, PadPolicy
@@ -24,6 +24,7 @@ from batching.streaming import (
     WindowPlan,
 )
 from query_mutator.base.errors import UserError
+from tests.nightly import examples
 
 
 def samples(lengths: list[int], **more: Any) -> list[StreamSample]:
@@ -59,7 +60,7 @@ def configs(draw: st.DrawFn) -> WindowConfig:
 
 
 @given(configs(), st.lists(st.integers(0, 60), max_size=40))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_no_window_exceeds_the_budget_or_loses_a_sample_uncounted(
     config: WindowConfig, lengths: list[int]
 ) -> None:
@@ -102,7 +103,7 @@ def check_window(plan: WindowPlan, batching: BatchingConfig) -> None:
 
 
 @given(configs(), st.lists(st.integers(1, 30), max_size=30))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_same_stream_gives_the_same_windows_however_it_arrives(
     config: WindowConfig, lengths: list[int]
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from query_mutator.base.errors import UserError
@@ -32,6 +32,7 @@ from query_mutator.training.counts import RunCounts
 from query_mutator.training.trainer import Trainer
 from query_mutator.training.trainer_state import read_counts
 from tests.conftest import last_checkpoint
+from tests.nightly import examples
 from tests.test_training import train
 from train_query_mutator import main
 
@@ -44,12 +45,7 @@ CHECKPOINT = Checkpoint(
     },
     {"counts": {"update": 3}, "text": "Straße \x00 \ud800", "third": 1 / 3},
 )
-FUZZ = settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+FUZZ = examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def same(left: Checkpoint, right: Checkpoint) -> bool:

@@ -6,14 +6,13 @@ import contextlib
 import logging
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, event, example, given, settings
+from hypothesis import HealthCheck, Phase, event, example, given
 from hypothesis import strategies as st
 
 from query_mutator.models.breaker import Breaker
@@ -21,9 +20,12 @@ from query_mutator.models.cache import ResponseCache
 from query_mutator.models.calls import Call, Failure, Outcome
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
-from query_mutator.models.settings import ModelSettings, Pauses
+from query_mutator.models.settings import ModelSettings
 from query_mutator.servers.simulated import Fault, SimulatedServer
 from query_mutator.servers.simulated.faults import KINDS
+from tests.conftest import SHORT_PAUSES
+from tests.nightly import examples
+from tests.waiting import wait_until
 
 MODEL = "llama3.2:3b"
 TIMEOUT_S = 0.3
@@ -121,7 +123,9 @@ def running(schedule: Schedule) -> Iterator[tuple[list[SimulatedServer], ModelCl
             target_model=MODEL,
             retries=schedule.retries,
             load_timeout_s=TIMEOUT_S,
-            pauses=Pauses(backoff_first_s=0.01),
+            pauses=replace(
+                SHORT_PAUSES, backoff_first_s=0.01, probe_first_s=0.01, probe_limit_s=0.05
+            ),
         )
         connection = connect(settings)
         stack.callback(connection.close)
@@ -175,11 +179,8 @@ def make_all(client: ModelClient, calls: list[Call], max_workers: int | None) ->
     return outcomes
 
 
-@settings(
-    max_examples=25,
-    derandomize=True,
-    deadline=None,
-    database=None,
+@examples(
+    25,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -189,7 +190,7 @@ def make_all(client: ModelClient, calls: list[Call], max_workers: int | None) ->
 )
 @example(Schedule([[Rule("reset", 1.0)], []], 1, [0.002], 1, 2, [*range(12), *range(12)], False, 0))
 def test_whatever_goes_wrong_nothing_is_lost_doubled_mixed_up_or_kept(schedule: Schedule) -> None:
-    calls, began = calls_of(schedule), time.monotonic()
+    calls = calls_of(schedule)
     with errors_of_the_client() as errors, running(schedule) as (servers, client):
         outcomes = make_all(client, calls, schedule.max_workers)
 
@@ -220,6 +221,9 @@ def test_whatever_goes_wrong_nothing_is_lost_doubled_mixed_up_or_kept(schedule: 
 
         for server in servers:
             server.set_faults()
+        # Only then may deadlines be long: a place is held for as long as its call was waited for.
+        wait_until(lambda: all(one.up for one in client.servers()), "a server is not taken back")
+        wait_until(lambda: not client.counts().in_flight, "a place is lost")
         for backend in client.backends:
             backend.came_back(MODEL)
             backend.http.timeout_s = PATIENCE_S
@@ -228,10 +232,7 @@ def test_whatever_goes_wrong_nothing_is_lost_doubled_mixed_up_or_kept(schedule: 
         anew = {words(call) for call in calls if call.temperature == 0} - answered
         sampled = sum(call.temperature > 0 for call in calls)
         assert client.counts().model_calls == counts.model_calls + len(anew) + sampled
-        # The place of a call that timed out is held for a while, then it is free.
-        while client.counts().in_flight:
-            assert time.monotonic() < began + PATIENCE_S, "a place is lost"
-            threading.Event().wait(0.005)
+        wait_until(lambda: not client.counts().in_flight, "a place is lost")
     assert errors == []
 
 

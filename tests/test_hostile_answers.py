@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from query_mutator.base.errors import UserError
@@ -22,13 +22,9 @@ from query_mutator.models.encoders import Encoder, load_encoder, refuse_pickles
 from query_mutator.models.http import HttpServer
 from query_mutator.servers.simulated import SimulatedServer
 from tests.conftest import SIMULATED_MODELS
+from tests.nightly import examples
 
-FUZZ = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+FUZZ = examples(60, suppress_health_check=list(HealthCheck))
 LEAVES = (
     st.none()
     | st.booleans()

@@ -18,6 +18,7 @@ from query_mutator.data.loading import DEFAULT_FILE
 from query_mutator.models.encoders import Encoder
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
 from tests.conftest import FEW_QUESTIONS, SIMULATED_FLAGS
+from tests.nightly import seeds
 from train_query_mutator import main as train
 
 RUN = ["--num-processes", "8", "--num-steps", "4", "--num-env-steps", "96", "--batch-size", "8"]
@@ -96,7 +97,7 @@ def test_what_is_learned_is_as_good_at_the_same_number_of_valid_steps(encoder: E
     questions = load_questions()[::4]
     observed = observe(questions, encoder)
     differences = []
-    for seed in range(2):
+    for seed in seeds(2, at_night=5):
         task = simulated_task(seed, questions, observed)
         steps = 8 * steps_per_update()
         without = task.share_of_gap(ours(task, seed, [steps])[steps])

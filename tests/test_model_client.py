@@ -12,6 +12,7 @@ from query_mutator.models.calls import Call
 from query_mutator.models.session import Models
 from query_mutator.models.settings import Pauses
 from query_mutator.servers.simulated import Fault, SimulatedServer
+from tests.waiting import ENOUGH_S, wait_until
 
 MakeModels = Callable[..., Models]
 
@@ -46,9 +47,11 @@ def test_outcomes_keep_the_order_of_the_calls(models_for: MakeModels) -> None:
 
 @pytest.mark.parametrize("max_workers", [1, 3, 8])
 def test_no_more_calls_are_under_way_than_workers(max_workers: int, models_for: MakeModels) -> None:
-    with SimulatedServer(slots=16, mean_latency_s=0.02) as server:
+    # A model's first call goes alone; the next ones take long enough to be all under way.
+    latencies = [0.0, *[0.5] * max_workers, *[0.0] * 5 * max_workers]
+    with SimulatedServer(slots=16, recorded_latencies_s=latencies) as server:
         models = models_for(server)
-        calls = [ask(f"question {n}?") for n in range(6 * max_workers)]
+        calls = [ask(f"question {n}?") for n in range(len(latencies))]
         models.client.run(calls, max_workers=max_workers)
         assert server.stats.max_in_flight == max_workers
         assert models.client.counts().max_in_flight == max_workers
@@ -132,7 +135,7 @@ def test_calls_that_never_started_end_when_the_client_closes(models_for: MakeMod
         futures = [models.client.submit(ask(f"{n}?"), max_workers=1) for n in range(5)]
         models.client.close()
         late = models.client.submit(ask("late?"), max_workers=1)
-        outcomes = [future.result(timeout=10) for future in [*futures, late]]
+        outcomes = [future.result(ENOUGH_S) for future in [*futures, late]]
         assert [outcome.failed for outcome in outcomes[1:]] == [True] * 5
 
 
@@ -198,10 +201,9 @@ def test_a_slow_retry_ends_when_the_client_closes(models_for: MakeModels) -> Non
         models = models_for(server, retries=5)
         server.set_faults(Fault("rate_limited", retry_after_s=50))
         future = models.client.submit(ask("patience?"))
-        while server.stats.generation_calls == 0:
-            threading.Event().wait(0.01)
+        wait_until(lambda: server.stats.generation_calls)
         models.client.close()
-        assert future.result(timeout=10).failed
+        assert future.result(ENOUGH_S).failed
 
 
 def test_back_off_doubles_with_jitter_up_to_a_limit_and_obeys_the_server() -> None:
@@ -227,8 +229,15 @@ def test_every_request_carries_the_pinned_options(models_for: MakeModels) -> Non
 def test_a_call_made_ahead_waits_for_all_others_unless_somebody_asks_for_it(
     models_for: MakeModels,
 ) -> None:
-    with SimulatedServer(slots=1, recorded_latencies_s=[0, 1, 0, 0, 0, 0]) as server:
-        models = models_for(server)
+    all_have_come = threading.Event()
+
+    def answer(model: str, system: str, prompt: str) -> str:
+        if prompt == "first?":
+            all_have_come.wait(ENOUGH_S)
+        return "yes"
+
+    with SimulatedServer(slots=1, answer=answer) as server:
+        models = models_for(server, timeout_s=ENOUGH_S)
         client, ask = models.client, models.roles.answer_call
         client.run([ask("warm up?")])
         first = client.submit(ask("first?"), max_workers=1)
@@ -236,6 +245,7 @@ def test_a_call_made_ahead_waits_for_all_others_unless_somebody_asks_for_it(
             client.fetch_ahead(ask(text), max_workers=1)
         last = client.submit(ask("last?"), max_workers=1, priority=(9,))
         wanted = client.submit(ask("wanted?"), max_workers=1, priority=(1,))
+        all_have_come.set()
         assert not any(future.result().failed for future in (first, wanted, last))
         client.wait_for_ahead()
         asked = [request.body["messages"][0]["content"] for request in server.stats.last_requests]
@@ -271,7 +281,7 @@ def test_a_future_that_somebody_gives_up_disturbs_nobody_else(models_for: MakeMo
             for text in ("same?", "same?", "other?")
         ]
         assert not futures[0].cancel(), "others may wait for the same answer"
-        assert not any(future.result(10).failed for future in futures)
+        assert not any(future.result(ENOUGH_S).failed for future in futures)
         assert models.client.counts().in_flight == 0
 
 

@@ -25,10 +25,9 @@ from query_mutator.training.counts import RunCounts
 from query_mutator.training.progress import Progress
 from tests.conftest import SIMULATED_MODELS, same_weights
 from tests.test_training import scalars, train, transitions
+from tests.waiting import ENOUGH_S, wait_until
 from train_query_mutator import main
 
-ENOUGH_S = 60.0
-"""Within this a test fails in place of hanging; nothing is measured by it."""
 REWRITES = ["--only-operators", "rephrase,shorten,clean_up"]
 """Operators that all ask the mutator."""
 ANSWERS = answer_from_questions(DEFAULT_FILE)
@@ -68,16 +67,6 @@ def question(text: str | int) -> Call:
 
 def questions(count: int) -> list[Call]:
     return [question(number) for number in range(count)]
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    """Waits for what other threads bring about."""
-    never = threading.Event()
-    for _ in range(int(ENOUGH_S / 0.01)):
-        if condition():
-            return
-        never.wait(0.01)
-    raise AssertionError("it did not come about")
 
 
 def summary(run: Path) -> dict[str, object]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +20,18 @@ from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
 from query_mutator.models.flows import FlowRunner
 from query_mutator.models.settings import ModelSettings
-from query_mutator.servers.simulated import Fault, SimulatedChild, SimulatedServer, start_simulated
+from query_mutator.servers.simulated import (
+    Fault,
+    SimulatedChild,
+    SimulatedServer,
+    answer_from_questions,
+    start_simulated,
+)
 from tests.conftest import SIMULATED_FLAGS, SIMULATED_MODELS
+from tests.waiting import ENOUGH_S, wait_until
 from train_query_mutator import main
 
 AT_ONCE = 4
-ENOUGH_S = 30.0
-"""Within this a test fails in place of hanging; nothing is measured by it."""
 
 
 @contextmanager
@@ -111,7 +117,7 @@ def test_a_server_that_dies_loses_no_call_and_is_used_again_when_it_is_back() ->
 
         dying.restart()
         before = dying.stats.generation_calls
-        _wait_until(lambda: client.servers()[0].up)
+        wait_until(lambda: client.servers()[0].up)
         client.run(questions(20, first=100), max_workers=AT_ONCE)
         assert dying.stats.generation_calls > before + 1, "more than the probe"
 
@@ -125,7 +131,7 @@ def test_a_server_that_answers_with_errors_is_left_alone_after_three() -> None:
             chats = [r for r in broken.stats.last_requests if _says(r.body, "question")]
             assert len(chats) == 3
             broken.set_faults()
-            _wait_until(lambda: client.servers()[0].up)
+            wait_until(lambda: client.servers()[0].up)
 
 
 def test_a_bad_request_is_no_fault_of_the_server() -> None:
@@ -197,59 +203,57 @@ def test_a_dead_server_is_told_once_and_so_is_its_return(
         with caplog.at_level(logging.WARNING):
             client.run(questions(20, first=10))
             dying.restart()
-            _wait_until(lambda: client.servers()[0].up)
+            wait_until(lambda: client.servers()[0].up)
         said = [record.getMessage() for record in caplog.records]
         assert sum("is left alone until it answers" in line for line in said) == 1
-        _wait_until(lambda: "answers again" in caplog.text)
+        wait_until(lambda: "answers again" in caplog.text)
 
 
 def _says(body: object, text: str) -> bool:
     return text in str(body)
 
 
-def _wait_until(condition: Callable[[], bool]) -> None:
-    """Waits for what other threads bring about."""
-    never = threading.Event()
-    for _ in range(int(ENOUGH_S / 0.02)):
-        if condition():
-            return
-        never.wait(0.02)
-    raise AssertionError("it did not come about")
-
-
 @pytest.mark.slow
 def test_a_run_whose_server_is_killed_and_comes_back_ends_as_asked(tmp_path: Path) -> None:
-    flags = [
-        "--slots=4",
-        "--mean-latency=0.05",
-        "--sigma=0.5",
-        f"--questions={DEFAULT_FILE}",
-    ]
+    flags = ["--slots=4", f"--questions={DEFAULT_FILE}"]
+    latencies = tmp_path / "latencies"
+    latencies.write_text("0.02 " * 40 + "600 " * 100)  # when it is killed it is at work
+    answers = answer_from_questions(DEFAULT_FILE)
+    asked, is_back, is_over = itertools.count(), threading.Event(), threading.Event()
     seen: dict[str, int] = {}
 
-    def kill_and_restart(dying: SimulatedChild, done: threading.Event) -> None:
-        _wait_until(lambda: dying.stats()["generation_calls"] >= 40)
+    def answer(model: str, system: str, prompt: str) -> str:
+        if next(asked) >= 100:  # the run must not end before the other is back
+            is_back.wait(ENOUGH_S)
+        return answers(model, system, prompt)
+
+    def kill_and_restart(dying: SimulatedChild) -> None:
+        wait_until(lambda: dying.stats()["generation_calls"] > 40)
         dying.process.kill()
         dying.process.wait()
         port = dying.url.rsplit(":", 1)[1]
-        with start_simulated(*flags, f"--port={port}") as again:
-            done.wait()
+        with start_simulated(*flags, "--mean-latency=0.02", f"--port={port}") as again:
+            wait_until(lambda: again.stats()["generation_calls"])
+            is_back.set()
+            is_over.wait()
             seen["after its return"] = again.stats()["generation_calls"]
 
-    with start_simulated(*flags) as steady, start_simulated(*flags) as dying:
-        done = threading.Event()
-        helper = threading.Thread(target=kill_and_restart, args=(dying, done))
+    with (
+        SimulatedServer(slots=4, mean_latency_s=0.02, sigma=0.5, answer=answer) as steady,
+        start_simulated(*flags, f"--latencies={latencies}") as dying,
+    ):
+        helper = threading.Thread(target=kill_and_restart, args=[dying])
         helper.start()
-        steps = ["--num-processes", "16", "--num-steps", "16", "--num-env-steps", "512"]
+        steps = ["--num-processes", "16", "--num-steps", "8", "--num-env-steps", "256"]
         steps += ["--no-eval", "--eval-interval", "0", "--num-questions", "100"]
         server = ["--server", steady.url, "--server", dying.url, "--batch-size", "4", "--no-cache"]
         run = tmp_path / "run"
-        code = main([*SIMULATED_FLAGS, *server, *steps, "--run-dir", str(run)])
-        done.set()
+        code = main([*SIMULATED_FLAGS, *server, *steps, "--no-report", "--run-dir", str(run)])
+        is_over.set()
         helper.join()
     assert code == 0
     summary = json.loads((run / "summary.json").read_text())
-    assert summary["env_steps"] == 512
+    assert summary["env_steps"] == 256
     assert summary["masked_transitions"] == summary["failed_calls"] == 0
     assert 1 <= summary["attempts"] - summary["model_calls"] <= 2 * AT_ONCE
     assert seen["after its return"] > 10

@@ -9,8 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +29,7 @@ from query_mutator.servers.simulated.faults import ELSEWHERE, HOSTILE_TEXT
 from query_mutator.servers.simulated.latency import Latency
 from query_mutator.servers.simulated.scheduler import Slots
 from query_mutator.servers.simulated.stats import Recorder
+from tests.waiting import ENOUGH_S, wait_until
 
 MODEL = "llama3.2:3b"
 OTHER_MODEL = "qwen2.5:3b"
@@ -45,7 +44,7 @@ def plain_server() -> Iterator[SimulatedServer]:
 
 
 def post(server: SimulatedServer, path: str, body: Any, **more: Any) -> requests.Response:
-    return requests.post(server.url + path, json=body, timeout=10, **more)
+    return requests.post(server.url + path, json=body, timeout=ENOUGH_S, **more)
 
 
 def chat_body(prompt: str = "why is the sky blue", **more: Any) -> dict[str, Any]:
@@ -80,14 +79,6 @@ def in_parallel(calls: int, work: Callable[[int], Any]) -> list[Any]:
         return list(pool.map(work, range(calls)))
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        time.sleep(0.005)
-    raise AssertionError("the server did not get there")
-
-
 # The native API
 
 
@@ -97,7 +88,7 @@ def test_a_chat_without_streaming_tells_durations_that_add_up() -> None:
         ThreadPoolExecutor(2) as pool,
     ):
         first = pool.submit(chat, server, "the first question")
-        wait_for(lambda: server.stats.served == 1)
+        wait_until(lambda: server.stats.served == 1)
         second = pool.submit(chat, server, "the second question")
     waits = []
     for answer in (first.result(), second.result()):
@@ -170,26 +161,26 @@ def test_an_empty_prompt_loads_and_unloads_a_model() -> None:
     with SimulatedServer() as server:
         body = {"model": MODEL, "stream": False}
         assert post(server, "/api/generate", body).json()["done_reason"] == "load"
-        loaded = requests.get(server.url + "/api/ps", timeout=10).json()["models"]
+        loaded = requests.get(server.url + "/api/ps", timeout=ENOUGH_S).json()["models"]
         assert [model["name"] for model in loaded] == [MODEL]
         assert loaded[0]["context_length"] == 4096
         unloaded = post(server, "/api/generate", body | {"keep_alive": 0}).json()
         assert unloaded["done_reason"] == "unload"
-        assert requests.get(server.url + "/api/ps", timeout=10).json() == {"models": []}
+        assert requests.get(server.url + "/api/ps", timeout=ENOUGH_S).json() == {"models": []}
 
 
 def test_the_small_endpoints_answer_as_ollama_does(plain_server: SimulatedServer) -> None:
     url = plain_server.url
-    assert requests.get(url, timeout=10).text == "Ollama is running"
-    head = requests.head(url, timeout=10)
+    assert requests.get(url, timeout=ENOUGH_S).text == "Ollama is running"
+    head = requests.head(url, timeout=ENOUGH_S)
     assert (head.status_code, head.text) == (200, "")
-    assert requests.get(f"{url}/api/version", timeout=10).json() == {"version": "0.33.0"}
-    tags = requests.get(f"{url}/api/tags", timeout=10).json()["models"]
+    assert requests.get(f"{url}/api/version", timeout=ENOUGH_S).json() == {"version": "0.33.0"}
+    tags = requests.get(f"{url}/api/tags", timeout=ENOUGH_S).json()["models"]
     assert [model["name"] for model in tags] == [MODEL, OTHER_MODEL, "untagged:latest"]
     shown = post(plain_server, "/api/show", {"model": MODEL}).json()
     assert {"details", "model_info", "capabilities"} <= set(shown)
-    assert requests.get(f"{url}/nowhere", timeout=10).status_code == 404
-    assert requests.get(f"{url}/api/chat", timeout=10).status_code == 405
+    assert requests.get(f"{url}/nowhere", timeout=ENOUGH_S).status_code == 404
+    assert requests.get(f"{url}/api/chat", timeout=ENOUGH_S).status_code == 405
 
 
 def test_a_pulled_model_can_be_used() -> None:
@@ -238,7 +229,7 @@ def test_a_wrong_request_gets_ollamas_error(
 
 @pytest.mark.parametrize("body", [b"", b"{broken", b"[]"])
 def test_a_body_that_is_no_json_object_is_a_400(plain_server: SimulatedServer, body: bytes) -> None:
-    response = requests.post(f"{plain_server.url}/api/chat", data=body, timeout=10)
+    response = requests.post(f"{plain_server.url}/api/chat", data=body, timeout=ENOUGH_S)
     assert response.status_code == 400
     assert response.json()["error"]
 
@@ -283,16 +274,16 @@ def test_errors_of_the_openai_api_have_a_message_and_a_type(plain_server: Simula
 def test_a_server_that_speaks_only_openai_has_no_native_api() -> None:
     with SimulatedServer(dialects=("openai",), props=True, slots=3) as server:
         for path in ("/", "/api/tags", "/api/version"):
-            assert requests.get(server.url + path, timeout=10).status_code == 404
+            assert requests.get(server.url + path, timeout=ENOUGH_S).status_code == 404
         assert post(server, "/api/chat", chat_body()).status_code == 404
         assert post(server, "/v1/chat/completions", chat_body()).status_code == 200
-        assert requests.get(f"{server.url}/props", timeout=10).json()["total_slots"] == 3
-        models = requests.get(f"{server.url}/v1/models", timeout=10).json()["data"]
+        assert requests.get(f"{server.url}/props", timeout=ENOUGH_S).json()["total_slots"] == 3
+        models = requests.get(f"{server.url}/v1/models", timeout=ENOUGH_S).json()["data"]
         assert [model["id"] for model in models] == [OTHER_MODEL, MODEL]
 
 
 def test_props_are_served_only_where_asked_for(plain_server: SimulatedServer) -> None:
-    assert requests.get(f"{plain_server.url}/props", timeout=10).status_code == 404
+    assert requests.get(f"{plain_server.url}/props", timeout=ENOUGH_S).status_code == 404
 
 
 # The official clients
@@ -387,7 +378,7 @@ def test_the_queue_is_first_come_first_served() -> None:
             for prompt in prompts:
                 arrived = server.stats.generation_calls
                 pool.submit(chat, server, prompt)
-                wait_for(lambda: server.stats.generation_calls > arrived)  # noqa: B023
+                wait_until(lambda: server.stats.generation_calls > arrived)  # noqa: B023
         assert server.stats.queue_lengths == (0, 0, 1, 2, 3, 4)
     assert served == prompts
 
@@ -402,9 +393,9 @@ def test_models_share_the_slots_unless_each_has_its_own() -> None:
             ) as server,
         ):
             pool.submit(chat, server)
-            wait_for(lambda: server.stats.served == 1)
+            wait_until(lambda: server.stats.served == 1)
             pool.submit(chat, server, model=OTHER_MODEL)
-            wait_for(lambda: server.stats.served + server.stats.queued == 2)
+            wait_until(lambda: server.stats.served + server.stats.queued == 2)
             assert server.stats.served == most_served
 
 
@@ -435,7 +426,7 @@ def test_a_load_waits_for_a_busy_model_to_drain() -> None:
     with SimulatedServer(max_loaded=1, recorded_latencies_s=[2.0, 0.0]) as server:
         with ThreadPoolExecutor(2) as pool:
             first = pool.submit(chat, server)
-            wait_for(lambda: server.stats.served == 1)
+            wait_until(lambda: server.stats.served == 1)
             second = pool.submit(chat, server, model=OTHER_MODEL)
         assert server.stats.max_served == 1
         assert first.result()["load_duration"] < second.result()["load_duration"]
@@ -466,7 +457,7 @@ def test_a_client_that_goes_away_frees_its_slot_or_not(frees_slot: bool, still_s
         with pytest.raises(requests.exceptions.ReadTimeout):
             requests.post(f"{server.url}/api/chat", json=chat_body(), timeout=0.4)
         if frees_slot:
-            wait_for(lambda: server.stats.in_flight == 0)
+            wait_until(lambda: server.stats.in_flight == 0)
             assert chat(server)["done"]
         assert server.stats.served == still_served
 
@@ -482,7 +473,7 @@ def test_no_slot_is_lost_to_clients_that_give_up_while_they_queue() -> None:
                 peers.pop(n % len(peers)).close()
         for peer in peers:
             peer.close()
-        wait_for(lambda: server.stats.requests == 200 and server.stats.in_flight == 0)
+        wait_until(lambda: server.stats.requests == 200 and server.stats.in_flight == 0)
         assert (server.stats.served, server.stats.queued) == (0, 0)
         server.reset_stats()
         in_parallel(8, lambda n: chat(server, f"question {n}", options={"num_predict": 1}))
@@ -498,7 +489,7 @@ def test_a_slot_given_to_a_call_that_is_just_being_cancelled_goes_to_the_next() 
         await asyncio.sleep(0)
         slots.give_back()
         given_up.cancel()
-        await asyncio.wait_for(patient, timeout=5)
+        await asyncio.wait_for(patient, timeout=ENOUGH_S)
         assert given_up.cancelled()
 
     asyncio.run(scenario())
@@ -694,8 +685,8 @@ def test_a_hanging_call_leaves_health_checks_green() -> None:
         with pytest.raises(requests.exceptions.ReadTimeout):
             requests.post(f"{server.url}/api/chat", json=chat_body(), timeout=0.2)
         for page in ("/", "/api/tags", "/api/version", "/api/ps", "/v1/models"):
-            assert requests.get(server.url + page, timeout=10).status_code == 200
-        wait_for(lambda: server.stats.in_flight == 0)
+            assert requests.get(server.url + page, timeout=ENOUGH_S).status_code == 200
+        wait_until(lambda: server.stats.in_flight == 0)
 
 
 def test_a_stalling_answer_begins_and_never_ends() -> None:
@@ -724,9 +715,9 @@ def test_a_load_ends_with_the_client_that_asked_for_it() -> None:
         for _ in range(2):
             with pytest.raises(requests.exceptions.ReadTimeout):
                 requests.post(f"{server.url}/api/chat", json=chat_body(), timeout=0.1)
-            wait_for(lambda: server.stats.in_flight == 0)
+            wait_until(lambda: server.stats.in_flight == 0)
         assert server.stats.model_loads == 0
-        assert requests.get(f"{server.url}/api/ps", timeout=10).json() == {"models": []}
+        assert requests.get(f"{server.url}/api/ps", timeout=ENOUGH_S).json() == {"models": []}
         assert chat(server)["load_duration"] >= 500_000_000
 
 
@@ -803,7 +794,9 @@ def test_a_fault_strikes_only_what_it_matches() -> None:
         assert post(server, "/api/chat", chat_body(model=OTHER_MODEL)).status_code == 503
         assert post(server, "/api/chat", chat_body()).status_code == 200
         assert [generate() for _ in range(3)] == [200, 500, 200]
-        tags = [requests.get(f"{server.url}/api/tags", timeout=10).status_code for _ in range(2)]
+        tags = [
+            requests.get(f"{server.url}/api/tags", timeout=ENOUGH_S).status_code for _ in range(2)
+        ]
         assert tags == [502, 200]
         server.set_faults()
         assert post(server, "/api/chat", chat_body(model=OTHER_MODEL)).status_code == 200
@@ -840,16 +833,16 @@ def test_a_crash_drops_connections_and_a_restart_takes_the_same_port() -> None:
         url = server.url
         with ThreadPoolExecutor(1) as pool:
             call = pool.submit(chat, server)
-            wait_for(lambda: server.stats.served == 1)
+            wait_until(lambda: server.stats.served == 1)
             server.crash()
             assert isinstance(call.exception(), requests.exceptions.ConnectionError)
         with pytest.raises(requests.exceptions.ConnectionError, match="refused"):
-            requests.get(url, timeout=10)
+            requests.get(url, timeout=ENOUGH_S)
         with pytest.raises(OSError, match="in use"), socket.socket() as other:
             other.bind(("127.0.0.1", server.port))
         server.restart()
         assert server.url == url
-        assert requests.get(f"{url}/api/ps", timeout=10).json() == {"models": []}
+        assert requests.get(f"{url}/api/ps", timeout=ENOUGH_S).json() == {"models": []}
         assert chat(server)["done"]
         assert server.stats.model_loads == 2
         assert server.stats.in_flight == 0
@@ -860,7 +853,7 @@ def test_a_server_that_ends_while_crashed_gives_its_port_away() -> None:
         server.crash()
         server.crash()
     with SimulatedServer(port=server.port) as heir:
-        assert requests.get(f"{heir.url}/api/version", timeout=10).ok
+        assert requests.get(f"{heir.url}/api/version", timeout=ENOUGH_S).ok
     server.start()
     server.stop()
 
@@ -868,7 +861,9 @@ def test_a_server_that_ends_while_crashed_gives_its_port_away() -> None:
 def test_a_connection_is_kept_for_further_requests() -> None:
     with SimulatedServer() as server, requests.Session() as session:
         for n in range(5):
-            session.post(f"{server.url}/api/chat", json=chat_body(stream=n % 2 == 0), timeout=10)
+            session.post(
+                f"{server.url}/api/chat", json=chat_body(stream=n % 2 == 0), timeout=ENOUGH_S
+            )
         assert server.stats.connections_opened == 1
         assert server.stats.requests == 5
 
@@ -960,9 +955,9 @@ def test_the_command_prints_its_address_and_ends_quietly(number: signal.Signals)
     )
     assert process.stdout is not None
     url = process.stdout.readline().split()[-1]
-    tags = requests.get(f"{url}/api/tags", timeout=10).json()["models"]
+    tags = requests.get(f"{url}/api/tags", timeout=ENOUGH_S).json()["models"]
     process.send_signal(number)
-    output, errors = process.communicate(timeout=10)
+    output, errors = process.communicate(timeout=ENOUGH_S)
     assert [model["name"] for model in tags] == ["a:latest", "b:latest"]
     assert (process.returncode, output, errors) == (0, "", "")
 
@@ -1001,8 +996,4 @@ def test_a_server_of_its_own_ends_with_the_one_who_started_it() -> None:
     )
     assert parent.returncode == 9
     child = Path(f"/proc/{int(parent.stdout)}/stat")
-    for _ in range(500):
-        if not child.exists() or " Z " in child.read_text():
-            return
-        threading.Event().wait(0.02)
-    raise AssertionError("it still runs")
+    wait_until(lambda: not child.exists() or " Z " in child.read_text())
