@@ -14,7 +14,7 @@ DEMO_FLAGS := --server embedded --num-questions 40 --num-env-steps 640 --num-pro
 	--only-operators qa,one_sentence,fact_first,step_by_step,tidy \
 	--eval-questions 24 --eval-sample 24
 
-.PHONY: help setup dev demo test soak lint format type clean
+.PHONY: help setup dev demo test nightly soak lint format type clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -29,6 +29,9 @@ demo: $(USER_READY) ## train a small policy on the embedded model and show what 
 
 test: $(DEV_READY) lint type ## check style and types, run all tests
 	$(BIN)/python -m pytest -n $(JOBS)
+
+nightly: $(DEV_READY) lint type ## as test, with more seeds and other random examples
+	NIGHTLY=1 $(BIN)/python -m pytest -n $(JOBS)
 
 soak: $(DEV_READY) ## 50,000 steps on a simulated server: does anything grow or slow down?
 	$(BIN)/python -m benchmarks.soak

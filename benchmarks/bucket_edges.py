@@ -9,7 +9,7 @@ import numpy as np
 
 from batching.analyze import BucketEfficiency, Goal, suggest_edges
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, as_main, leave
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 MEDIAN, SPREAD = 219, 0.925
 """Of the lognormal lengths: their mean is about 336."""
@@ -34,7 +34,5 @@ def run(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-main = as_main(run)
-
 if __name__ == "__main__":
-    leave(main())
+    leave(exit_code(run))

@@ -170,14 +170,16 @@ def run(argv: Sequence[str] | None = None) -> int:
         help="as many valid steps as N full rollouts have (default: 16)")  # fmt: skip
     add("--retries", type=at_least(0), default=0,
         help="further attempts of a call that failed (default: 0)")  # fmt: skip
+    add("--dataset", metavar="FILE", help="questions for the task (default: the shipped)")
     args = parser.parse_args(argv)
     from tqdm import tqdm
 
     torch.set_num_threads(1)
     valid_steps = args.updates * steps_per_update()
     without, with_faults = [], []
-    with _quiet("model_client"):
-        for seed, task in tqdm(simulated_tasks(range(args.seeds)).items(), disable=None):
+    with _quiet("query_mutator.models"):
+        tasks = simulated_tasks(range(args.seeds), args.dataset)
+        for seed, task in tqdm(tasks.items(), disable=None):
             without.append(learn(task, seed, valid_steps, retries=args.retries))
             faults = faults_of_every_kind(FAILED_SHARE, seed=seed)
             with_faults.append(learn(task, seed, valid_steps, faults, retries=args.retries))

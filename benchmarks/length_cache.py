@@ -11,7 +11,7 @@ import numpy as np
 
 from batching.generation.length_cache import LengthCache
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, as_main, leave
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +49,5 @@ def _seconds(began: tuple[float, float], ended: tuple[float, float]) -> str:
     return f"{taken:.2f} s ({core:.2f} s of a core)"
 
 
-main = as_main(run)
-
 if __name__ == "__main__":
-    leave(main())
+    leave(exit_code(run))

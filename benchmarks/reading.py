@@ -10,7 +10,7 @@ from statistics import median
 
 import numpy as np
 
-from query_mutator.base.terminal import OneLineParser, as_main, leave
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 TAG = "Training/loss"
 PLANTED = -123.456
@@ -75,7 +75,5 @@ def run(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-main = as_main(run)
-
 if __name__ == "__main__":
-    leave(main())
+    leave(exit_code(run))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import whole_number
-from query_mutator.base.terminal import OneLineParser, as_main, leave
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 from query_mutator.servers.simulated import SimulatedChild, start_simulated
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -180,7 +180,5 @@ def judged(samples: Sequence[Sample]) -> list[str]:
     return problems
 
 
-main = as_main(run)
-
 if __name__ == "__main__":
-    leave(main())
+    leave(exit_code(run))

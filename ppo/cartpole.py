@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -17,7 +18,7 @@ from ppo.policy import ActorCritic
 from ppo.settings import PPOSettings
 from ppo.storage import RolloutStorage
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import OneLineParser, as_main
+from query_mutator.base.terminal import OneLineParser, exit_code
 
 SETTINGS = PPOSettings(
     lr=1e-3, gamma=0.99, gae_lambda=0.95, ppo_epoch=10, num_mini_batch=4, entropy_coef=0.0
@@ -97,26 +98,21 @@ def run(argv: Sequence[str] | None = None) -> int:
     rollout = NUM_ENVS * NUM_STEPS
     interval = min(EVALUATION_INTERVAL, args.num_env_steps // rollout * rollout)
 
+    def report(seed: int, reached: list[int], steps: int, policy: ActorCritic) -> bool:
+        if steps % interval == 0:
+            score = evaluate(policy, lambda: gym.make("CartPole-v1"), EVALUATION_EPISODES)
+            print(f"seed {seed}  {steps:6d} steps  greedy return {score:.1f}")
+            if score >= 475:
+                reached.append(steps)
+        return False
+
     for seed in args.seeds:
         reached: list[int] = []
-
-        def report(
-            steps: int, policy: ActorCritic, seed: int = seed, reached: list[int] = reached
-        ) -> bool:
-            if steps % interval == 0:
-                score = evaluate(policy, lambda: gym.make("CartPole-v1"), EVALUATION_EPISODES)
-                print(f"seed {seed}  {steps:6d} steps  greedy return {score:.1f}")
-                if score >= 475:
-                    reached.append(steps)
-            return False
-
-        train(seed, args.num_env_steps, on_update=report)
+        train(seed, args.num_env_steps, on_update=partial(report, seed, reached))
         first = f"after {reached[0]} steps" if reached else "not reached"
         print(f"seed {seed}: 475 {first}")
     return 0
 
 
-main = as_main(run)
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(run))

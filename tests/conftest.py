@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import torch
 from query_mutator.data import Question, load_questions, split_questions
 from query_mutator.data.loading import DEFAULT_FILE
 from query_mutator.environment.env import QueryMutationEnv
+from query_mutator.models import encoders
 from query_mutator.models import settings as model_settings
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import connect
@@ -28,9 +29,25 @@ from query_mutator.operators import Operator, load_operators
 from query_mutator.runs.checkpoints import POLICY, Checkpoint
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
+from tests import embedding
 
 SIMULATED_MODELS: dict[str, Any] = {"mutator_model": "qwen2.5:3b", "target_model": "llama3.2:3b"}
 SIMULATED_FLAGS = ["--mutator-model", "qwen2.5:3b", "--target-model", "llama3.2:3b"]
+FEW_QUESTIONS = Path(__file__).parent / "golden" / "questions.jsonl"
+"""24 for training and 8 held out: to read or to embed the shipped ones takes longer."""
+SHORT_PAUSES = Pauses(
+    backoff_first_s=0.05,
+    backoff_limit_s=0.8,
+    retry_after_limit_s=6.0,
+    probe_first_s=0.05,
+    probe_limit_s=1.5,
+    told_after_s=0.1,
+    embedding_s=(0.05, 0.1, 0.2, 0.4),
+)
+"""A tenth of the usual: what is waited between two attempts is no part of what is tested."""
+
+NIGHTLY = bool(os.environ.get("NIGHTLY"))
+"""Set by `make nightly`: more seeds, and other random examples every time."""
 
 
 def last_checkpoint(run: Path) -> Checkpoint:
@@ -52,7 +69,8 @@ def same_weights(left: Path, right: Path) -> bool:
 torch.set_num_threads(1)
 # What fails once fails again, here and on any machine, however busy it is.
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
-hypothesis.settings.load_profile("repeatable")
+hypothesis.settings.register_profile("nightly", max_examples=1000, deadline=None)
+hypothesis.settings.load_profile("nightly" if NIGHTLY else "repeatable")
 # Whoever starts the tests in the background ignores Ctrl-C, and what they start would inherit it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -65,13 +83,22 @@ def _own_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is waited between two attempts is no part of what is tested: a tenth will do."""
-    values = {item.name: getattr(Pauses(), item.name) for item in fields(Pauses)}
-    tenth: dict[str, Any] = {
-        name: tuple(one / 10 for one in value) if isinstance(value, tuple) else value / 10
-        for name, value in values.items()
-    }
-    monkeypatch.setattr(model_settings, "PAUSES", Pauses(**tenth))
+    """For the commands too, which have no flag for it."""
+    monkeypatch.setattr(model_settings, "PAUSES", SHORT_PAUSES)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _texts_are_embedded_once() -> Iterator[None]:
+    """Most of the time of a small run went into texts that another test had embedded before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoders, "_packaged_embedder", embedding.remembering)
+        yield
+
+
+@pytest.fixture
+def embeds_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For runs of which each must come to the same embeddings by itself."""
+    monkeypatch.setattr(encoders, "_packaged_embedder", embedding.packaged)
 
 
 @pytest.fixture(scope="session")

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import functools
 import multiprocessing
 import os
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
-import torch
-
-import query_mutator.evaluation.command
-import query_mutator.reports.show  # noqa: F401
-from query_mutator.base.weights import packaged_model_path
-from query_mutator.models import session
-from query_mutator.models.encoders import Encoder, SentenceTransformerEmbedder
+from query_mutator.base.terminal import leave
+from query_mutator.models import settings as model_settings
 from query_mutator.runs.checkpoints import Checkpoint, CheckpointStore
 from query_mutator.runs.directory import SUMMARY, RunDirectory
 from query_mutator.training.command import _write_beginning
-from train_query_mutator import main
+from tests.conftest import SHORT_PAUSES
 
+DEADLINE_S = 300.0
+"""Within this a test fails in place of hanging; nothing is measured by it."""
 WATCHED = {"open", "os.rename", "os.remove", "os.mkdir", "os.truncate", "os.chmod", "os.listdir"}
 """What a process does to files, as Python's audit hooks name it."""
-
-
-@functools.cache
-def embedder() -> SentenceTransformerEmbedder:
-    torch.set_num_threads(1)
-    return SentenceTransformerEmbedder(str(packaged_model_path()))
 
 
 def forked(target: Callable[..., None], *arguments: Any) -> ForkServerProcess:
@@ -44,25 +35,55 @@ def forked(target: Callable[..., None], *arguments: Any) -> ForkServerProcess:
     return process
 
 
-def train(
-    argv: Sequence[str], log: Path, watched: Path, kill_at: int = 0, largest_file: int = 0
+def command(
+    main: Callable[[Sequence[str]], int],
+    argv: Sequence[str],
+    log: Path,
+    watched: Path | None = None,
+    kill_at: int = 0,
+    largest_file: int = 0,
 ) -> None:
-    """Runs the training command, with what it says in `log`.
+    """Runs a command as its script does, with what it says in `log`.
 
     It is killed at the `kill_at`-th time it touches a file in `watched`.
     """
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    # The real one, already loaded.
-    vars(session)["load_encoder"] = lambda *_, **__: Encoder(embedder())
+    model_settings.PAUSES = SHORT_PAUSES
     if largest_file:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
-    kill_self_at(watched, kill_at)
+    if watched:
+        kill_self_at(watched, kill_at)
     code = main(argv)
     sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    leave(code)
+
+
+def ended(process: ForkServerProcess) -> int:
+    """The exit code of a process, which has to come to its end."""
+    process.join(DEADLINE_S)
+    if process.exitcode is None:
+        process.kill()
+        raise AssertionError("it is stuck")
+    return process.exitcode
+
+
+def until(happened: Callable[[], bool], process: ForkServerProcess) -> None:
+    """Waits for what a running process is about to do."""
+    latest = time.monotonic() + DEADLINE_S
+    while not happened():
+        process.join(0.01)
+        if process.exitcode is not None:
+            assert happened(), "it ended before"
+        if time.monotonic() > latest:
+            process.kill()
+            raise AssertionError("it is stuck")
+
+
+def until_said(text: str, log: Path, process: ForkServerProcess) -> None:
+    """Waits for what a running process is about to say."""
+    until(lambda: log.exists() and text in log.read_text(), process)
 
 
 def begin(path: Path, checkpoint: Checkpoint, kill_at: int) -> None:

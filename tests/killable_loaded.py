@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import matplotlib.pyplot  # noqa: F401
 
+import query_mutator.commands.train
+import query_mutator.evaluation.command
+import query_mutator.reports.show  # noqa: F401
+import tests.killable  # noqa: F401
 from query_mutator.english.spelling import correct_spelling
-from tests.killable import embedder
+from query_mutator.models.encoders import load_encoder
 
-embedder()
+load_encoder()
 correct_spelling("a wrod")

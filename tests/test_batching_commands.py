@@ -21,16 +21,7 @@ from batching.streaming import ReplayBuffer
 from batching.streaming.puzzle_server import PuzzleServer
 from batching.streaming.sample_files import read_samples
 from query_mutator.base.errors import UserError
-from tests.batching_commands import (
-    ROOT,
-    TEXTS,
-    as_json,
-    files,
-    make_plan,
-    measure,
-    run,
-    signalled,
-)
+from tests.batching_commands import ROOT, TEXTS, as_json, files, make_plan, measure, run, signalled
 from tests.report_runs import transition
 
 COMMANDS = [

@@ -112,6 +112,6 @@ def test_a_suggestion_tells_what_it_gains(goal: str, words: str) -> None:
 
 
 def test_the_benchmark_tells_the_time(capsys: pytest.CaptureFixture[str]) -> None:
-    assert benchmark.main(["--samples", "1000", "--edges", "3"]) == 0
+    assert benchmark.run(["--samples", "1000", "--edges", "3"]) == 0
     told = capsys.readouterr().out
     assert all(f"{goal}: " in told for goal in Goal)

@@ -283,7 +283,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
 
 
 def test_the_benchmark_tells_both_times(capsys: pytest.CaptureFixture[str]) -> None:
-    assert benchmark.main(["--entries", "2000"]) == 0
+    assert benchmark.run(["--entries", "2000"]) == 0
     told = capsys.readouterr().out
     assert "2,000 entries" in told
     assert "written in" in told

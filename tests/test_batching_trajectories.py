@@ -52,12 +52,12 @@ class Watched:
     def __init__(self, env: QueryMutationEnv) -> None:
         self.steps: list[dict[str, Any]] = []
         self.openings: list[dict[str, Any]] = []
-        self._env, self._step, self._reset = env, env.step, env.reset
-        vars(env).update(step=self.step, reset=self.reset)
+        self._env, self._advance, self._reset = env, env.advance, env.reset
+        vars(env).update(advance=self.advance, reset=self.reset)
 
-    def step(self, action: int) -> Any:
-        result = self._step(action)
-        self.steps.append(result[-1])
+    def advance(self, action: int) -> Any:
+        result = self._advance(action)
+        self.steps.append(result.info.info())
         return result
 
     def reset(self) -> Any:

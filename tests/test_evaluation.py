@@ -72,7 +72,7 @@ def test_an_evaluation_that_lost_its_server_goes_on_with_the_same_command(
     capsys.readouterr()
     assert main([str(run), *FEW, "--batch-size", "1"]) == 1
     said = capsys.readouterr().err
-    assert "go on with: python" in said
+    assert "go on with: " in said
     kept = (run / "evaluation" / "records.jsonl").read_text().splitlines()
     done = [json.loads(line)["id"] for line in kept[1:] if not json.loads(line)["failure"]]
     assert done

@@ -17,7 +17,7 @@ from query_mutator.data import Question
 from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.episodes import NO_TEMPLATE, EpisodeState
 from query_mutator.environment.group import BatchedQueryMutationEnv
-from query_mutator.environment.scoring import flow_handlers, score_flow
+from query_mutator.environment.scoring import score_flow, scoring_runner
 from query_mutator.models.calls import Failure
 from query_mutator.models.connect import connect
 from query_mutator.models.flows import FlowRunner
@@ -81,9 +81,7 @@ def judged_by(judge: Callable[[str], str]) -> Iterator[tuple[SimulatedServer, Mo
 def score(
     models: Models, objective: Objective, question: Question = PERU, state: EpisodeState = STATE
 ) -> Score | Failure:
-    runner: FlowRunner[Score | Failure] = FlowRunner(
-        models.client, flow_handlers(objective, models.encoder), max_workers=1
-    )
+    runner: FlowRunner[Score | Failure] = scoring_runner(objective, models, 1)
     return runner.run([score_flow(question, state, objective, models.roles)])[0]
 
 

@@ -34,6 +34,7 @@ from train_query_mutator import main
 
 MUTATOR, TARGET = SIMULATED_MODELS["mutator_model"], SIMULATED_MODELS["target_model"]
 DIALECTS = ("ollama", "openai")
+PLACES = ("mutation", "answer")
 TIMEOUT_S = 0.2
 PATIENCE_S = 20.0
 """The deadline of what is meant to be answered."""
@@ -167,14 +168,42 @@ def test_every_kind_of_fault_is_in_the_matrix() -> None:
 
 @matrix
 @every_fault
-@pytest.mark.parametrize("place", ["mutation", "answer"])
+def test_a_call_that_fails_says_why_and_is_neither_kept_nor_remembered(
+    kind: str, dialect: str, servers: dict[str, SimulatedServer], open_on: Callable[..., Models]
+) -> None:
+    models = open_on(dialect)
+    client, http = models.client, models.client.backends[0].http
+    client.run([ask("warm?")])
+    servers[dialect].set_faults(fault(kind))
+    http.timeout_s = TIMEOUT_S if kind in TIMED else PATIENCE_S
+
+    outcome = client.run([ask("well?")])[0]
+
+    seen = FAULTS[kind]
+    assert outcome.failure is not None
+    assert outcome.failure.kind == seen.kind
+    assert seen.reason.format(model=TARGET, timeout_s=TIMEOUT_S) in outcome.failure.reason
+    assert "\n" not in outcome.failure.reason
+    assert client.counts().failures_by_kind == {seen.kind: 1}
+    assert kept(models) == 1, "a failure must not be kept"
+
+    servers[dialect].set_faults()
+    http.timeout_s = PATIENCE_S
+    calls_before = servers[dialect].stats.generation_calls
+    assert not client.run([ask("well?")])[0].failed, "a failure must not be remembered"
+    assert servers[dialect].stats.generation_calls > calls_before
+
+
+@every_fault
+@pytest.mark.parametrize("place", PLACES)
 def test_a_step_whose_call_fails_is_marked_and_says_why(
     kind: str,
-    dialect: str,
     place: str,
     servers: dict[str, SimulatedServer],
     env_on: Callable[..., QueryMutationEnv],
 ) -> None:
+    # In turn: that both dialects tell the same of each fault is tested above.
+    dialect = DIALECTS[(sorted(FAULTS).index(kind) + PLACES.index(place)) % 2]
     env = env_on(dialect)
     model, operator = (MUTATOR, "rephrase") if place == "mutation" else (TARGET, "qa")
     env.models.client.run([ask("warm?", MUTATOR)])
@@ -228,13 +257,19 @@ def test_a_model_that_fails_from_its_first_call_on_ends_the_start_with_its_reaso
 
 
 @matrix
-def test_a_fault_that_passes_is_retried_where_that_can_help(dialect: str) -> None:
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_fault_that_passes_is_retried_where_that_can_help(dialect: str, timed: bool) -> None:
     """Each kind strikes the first call to a model of its own, all at once: waits are shared."""
-    kinds = sorted(FAULTS)
+    kinds = sorted(FAULTS.keys() & TIMED if timed else FAULTS.keys() - TIMED)
+    timeout_s = 1.0 if timed else PATIENCE_S
     faults = [fault(kind, model=kind, times=1) for kind in kinds]
     with SimulatedServer(dialects=(dialect,), models=kinds, max_loaded=99, faults=faults) as server:
         settings = ModelSettings(
-            server.url, timeout_s=4.0, load_timeout_s=4.0, retries=1, target_model="busy"
+            server.url,
+            timeout_s=timeout_s,
+            load_timeout_s=timeout_s,
+            retries=1,
+            target_model=kinds[0],
         )
         connection = connect(settings)
         for kind in kinds:

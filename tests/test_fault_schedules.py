@@ -93,7 +93,7 @@ class Errors(logging.Handler):
 
 @contextlib.contextmanager
 def errors_of_the_client() -> Iterator[list[str]]:
-    handler, log = Errors(), logging.getLogger("model_client")
+    handler, log = Errors(), logging.getLogger("query_mutator.models")
     log.addHandler(handler)
     try:
         yield handler.seen

@@ -9,12 +9,7 @@ import pytest
 import torch
 
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, UpdateStats
-from ppo.algorithm import (
-    clipped_value_loss,
-    explained_variance,
-    mini_batch_count,
-    value_clip_of,
-)
+from ppo.algorithm import clipped_value_loss, explained_variance, mini_batch_count, value_clip_of
 from ppo.steps import EnvStep
 
 GAMMA, LAMBDA = 0.9, 0.8

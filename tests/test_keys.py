@@ -146,7 +146,7 @@ def test_a_server_that_repeats_the_key_does_not_bring_it_into_the_log() -> None:
 def logged() -> Iterator[list[str]]:
     """All that is logged about calls and runs, down to each request."""
     handler = Lines()
-    loggers = [logging.getLogger(name) for name in ("model_client", "training", "urllib3")]
+    loggers = [logging.getLogger(name) for name in ("query_mutator", "urllib3")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
         logger.addHandler(handler)

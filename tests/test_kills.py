@@ -6,9 +6,8 @@ import os
 import random
 import shutil
 import signal
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -19,25 +18,26 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import size_of
-from query_mutator.data.loading import DEFAULT_FILE
 from query_mutator.runs.checkpoints import Checkpoint
 from query_mutator.runs.curves import event_files
 from query_mutator.runs.directory import CONFIG, RunDirectory
 from query_mutator.servers.simulated import start_simulated
 from query_mutator.training.interrupts import Interrupts
 from tests import killable
-from tests.conftest import SIMULATED_FLAGS, last_checkpoint
+from tests.conftest import FEW_QUESTIONS, SIMULATED_FLAGS, last_checkpoint
+from tests.killable import ended, until, until_said
+from train_query_mutator import main
 
 KILLS = 26
 TIMED = ("Performance/", "Servers/", "Time/")
 """Curves of how fast it went."""
 BY_THE_CLOCK = {"calls", "wall_time_s", "collect_s", "learn_s"}
-DEADLINE_S = 300.0
 FLAGS = ["--num-processes", "4", "--num-steps", "2", "--num-questions", "8", "--no-eval"]
 FLAGS += ["--max-rewrites", "2", "--hidden-size", "8", "--temperature-mutation", "0.5"]
 FLAGS += ["--use-linear-lr-decay", "--eval-interval", "3", "--eval-sample", "2"]
 FLAGS += ["--ppo-epoch", "2", "--batch-size", "4", "--only-operators", "rephrase,qa,tidy"]
-MANY_STEPS = 324
+FLAGS += ["--dataset", str(FEW_QUESTIONS), "--no-report"]
+MANY_STEPS = 196
 FEW_STEPS = ["--num-env-steps", "60"]
 
 
@@ -45,11 +45,11 @@ FEW_STEPS = ["--num-env-steps", "60"]
 def url() -> Iterator[str]:
     flags = [
         "--mean-latency",
-        "0.01",
+        "0.005",
         "--sigma",
         "1",
         "--questions",
-        str(DEFAULT_FILE),
+        str(FEW_QUESTIONS),
     ]
     with start_simulated(*flags) as server:
         yield server.url
@@ -69,31 +69,11 @@ def start(
     """Begins a run, or goes on with one that has begun."""
     argv = ["--run-dir", str(run), "--server", url, *flags]
     argv += ["--resume"] if (run / CONFIG).exists() else [*SIMULATED_FLAGS, *FLAGS]
-    return killable.forked(killable.train, argv, log_of(run), run, kill_at, largest_file)
+    return killable.forked(killable.command, main, argv, log_of(run), run, kill_at, largest_file)
 
 
 def log_of(run: Path) -> Path:
     return run.with_suffix(".log")
-
-
-def ended(process: ForkServerProcess) -> int:
-    """The exit code of a process, which has to come to its end."""
-    process.join(DEADLINE_S)
-    if process.exitcode is None:
-        process.kill()
-        raise AssertionError("it is stuck")
-    return process.exitcode
-
-
-def until(happened: Callable[[], bool], process: ForkServerProcess) -> None:
-    """Waits for what a running process is about to do."""
-    latest = time.monotonic() + DEADLINE_S
-    while not happened():
-        process.join(0.01)
-        assert process.exitcode is None, "it ended before"
-        if time.monotonic() > latest:
-            process.kill()
-            raise AssertionError("it is stuck")
 
 
 def until_longer(file: Path, size: int, process: ForkServerProcess) -> None:
@@ -136,7 +116,6 @@ def assert_same_run(left: Path, right: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_killed_again_and_again_equals_one_that_was_not(tmp_path: Path, url: str) -> None:
-    draw = random.Random(5)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     log = parts / "transitions.jsonl"
     steps = ["--num-env-steps", str(MANY_STEPS)]
@@ -144,13 +123,16 @@ def test_a_run_killed_again_and_again_equals_one_that_was_not(tmp_path: Path, ur
 
     done, resumed_at = 0, set()
     for kill in range(KILLS):
+        draw = random.Random(kill)
         # What may change without being another run does so: cache, calls at once, checkpoints.
         cache = ["--cache", str(tmp_path / "cache")] if draw.random() < 0.5 else ["--no-cache"]
         flags = [*cache, "--batch-size", str(draw.randint(1, 8))]
         flags += ["--save-interval", str(draw.randint(1, 3)), *([] if parts.exists() else steps)]
-        ahead = done / MANY_STEPS > kill / KILLS  # it must not end before it was killed so often
-        if kill % 2 or ahead:
-            process = start(parts, url, *flags, kill_at=draw.randint(1, 20 if ahead else 70))
+        ahead = done / MANY_STEPS > kill / (KILLS + 6)  # it must not end before the last kill
+        if ahead:
+            process = start(parts, url, *flags, kill_at=draw.randint(1, 25))
+        elif kill % 2:
+            process = start(parts, url, *flags, kill_at=draw.randint(34, 44))
         else:
             size = size_of(log)
             process = start(parts, url, *flags)
@@ -262,7 +244,7 @@ def test_ctrl_c_twice_loses_at_most_a_rollout(
 ) -> None:
     parts = tmp_path / "parts"
     process = start(parts, url, *FEW_STEPS, "--save-interval", "1000", "--no-cache")
-    until(lambda: log_of(parts).exists() and "update 3/" in log_of(parts).read_text(), process)
+    until_said("update 3/", log_of(parts), process)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGINT)
     os.kill(process.pid, second)

@@ -20,6 +20,7 @@ from benchmarks.learning.tasks import Task, observe, simulated_task
 from query_mutator.data import load_questions
 from query_mutator.evaluation.measuring import Measured, Tried
 from query_mutator.models.encoders import Encoder
+from tests.conftest import FEW_QUESTIONS
 
 LEARNING = [name for name in LEARNERS if name != "random"]
 
@@ -88,6 +89,7 @@ def test_contexts_come_in_an_order_of_their_own_for_each_seed_and_environment(ta
 
 def test_one_seed_has_no_interval(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     flags = ["--seeds", "1", "--first-seed", "7", "--updates", "2", "1"]
+    flags += ["--dataset", str(FEW_QUESTIONS)]
     assert main([*flags, "--output", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert "seed 7;" in shown

@@ -17,12 +17,12 @@ from query_mutator.data import load_questions
 from query_mutator.data.loading import DEFAULT_FILE
 from query_mutator.models.encoders import Encoder
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
-from tests.conftest import SIMULATED_FLAGS
+from tests.conftest import FEW_QUESTIONS, SIMULATED_FLAGS
 from train_query_mutator import main as train
 
 RUN = ["--num-processes", "8", "--num-steps", "4", "--num-env-steps", "96", "--batch-size", "8"]
 RUN += ["--no-eval", "--eval-interval", "0", "--num-questions", "40", "--max-failed-share", "0.9"]
-RUN += ["--timeout", "1.5", "--max-rewrites", "1"]
+RUN += ["--timeout", "0.6", "--max-rewrites", "1"]
 OPTIMIZED = ("observations", "log_probs", "values", "advantages", "returns")
 """What the optimizer computes with."""
 
@@ -112,7 +112,7 @@ def test_what_is_learned_is_as_good_at_the_same_number_of_valid_steps(encoder: E
 def test_the_command_prints_both_shares_and_their_difference(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["--seeds", "1", "--updates", "1"]) == 0
+    assert main(["--seeds", "1", "--updates", "1", "--dataset", str(FEW_QUESTIONS)]) == 0
     shown = capsys.readouterr().out
     assert "without faults" in shown
     assert "of the steps failed" in shown

@@ -6,6 +6,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -135,23 +136,24 @@ def test_too_few_environments_are_no_reason_to_raise_the_limit(kind: str) -> Non
 def test_on_a_real_server_the_slots_are_filled_and_no_queue_is_built(
     slots: int, options: dict[str, Any]
 ) -> None:
-    with SimulatedServer(slots=slots, mean_latency_s=0.03, sigma=0.5, **options) as server:
+    with SimulatedServer(slots=slots, mean_latency_s=0.007 * slots, sigma=0.5, **options) as server:
         connection = connect(ModelSettings(server.url, **SIMULATED_MODELS))
         client = ModelClient(connection.backends)
         roles = Roles(**SIMULATED_MODELS)
-        own_pace(client, Workload(12, 13, None, roles))
-        assert server.stats.generation_calls == 312
+        own_pace(client, Workload(24, 6, None, roles))
+        assert server.stats.generation_calls == 288
         server.reset_stats()
-        own_pace(client, Workload(12, 22, None, roles))
+        own_pace(client, Workload(24, 9, None, roles))
         client.close()
         connection.close()
-        models = 2 if server.slots_per_model else 1
-        assert server.stats.max_served == slots * models
-        assert server.stats.max_in_flight <= (2 * slots + 2) * models
+        assert server.stats.generation_calls == 144, "the first steps are known"
+        assert server.stats.max_served == slots * (2 if server.slots_per_model else 1)
+        # Usually: where the machine is busy with other things, latencies mislead for a while.
+        assert median(server.stats.queue_lengths) <= slots + 2, "of 24 that could wait"
 
 
 def test_the_time_before_a_call_queues_is_no_wait_for_a_slot() -> None:
-    with SimulatedServer(slots=4, mean_latency_s=0.1, sigma=0.5, warm_time_s=0.25) as server:
+    with SimulatedServer(slots=4, mean_latency_s=0.03, sigma=0.5, warm_time_s=0.075) as server:
         connection = connect(ModelSettings(server.url, **SIMULATED_MODELS))
         client = ModelClient(connection.backends)
         own_pace(client, Workload(32, 8, None, Roles(**SIMULATED_MODELS)))

@@ -20,15 +20,17 @@ from query_mutator.models.encoders import Encoder
 from query_mutator.models.session import Models
 from query_mutator.operators import Operator
 from query_mutator.servers.simulated import Fault, SimulatedServer
+from tests.embedding import packaged
 
 MakeModels = Callable[..., Models]
 QUERIES = ["wat is the capitol of peru", "how many legs has a spider", "who painted guernica"]
 
 
-def test_embeddings_have_unit_length_and_do_not_depend_on_company(encoder: Encoder) -> None:
+def test_embeddings_have_unit_length_and_do_not_depend_on_company() -> None:
+    embedder = packaged(1)
     texts = ["a short one", "a rather longer text about a dog that sleeps all day", "x"]
-    together = Encoder(encoder._embedder).encode_each(texts)
-    reversed_ = Encoder(encoder._embedder).encode_each(texts[::-1])[::-1]
+    together = Encoder(embedder).encode_each(texts)
+    reversed_ = Encoder(embedder).encode_each(texts[::-1])[::-1]
     assert np.array_equal(together, reversed_)
     assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
 

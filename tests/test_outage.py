@@ -131,6 +131,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
+@pytest.mark.usefixtures("embeds_anew")
 def test_a_run_waits_for_a_server_that_restarts_and_learns_the_same(
     whole: Path, tmp_path: Path, said: list[str]
 ) -> None:

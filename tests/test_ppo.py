@@ -22,6 +22,7 @@ from query_mutator.environment.transition import Transition
 from query_mutator.models.session import Models
 from query_mutator.operators import load_operators, select_operators
 from query_mutator.servers.simulated import Fault, SimulatedServer
+from tests.conftest import NIGHTLY
 
 
 class IdentityEnv(gym.Env[np.ndarray, np.int64]):
@@ -256,7 +257,7 @@ def test_cartpoles_number_of_steps_parses_as_the_trainers() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 3] if NIGHTLY else [1])
 def test_cartpole_is_at_475_in_the_mean_of_its_last_evaluations_within_25000_steps(
     seed: int,
 ) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from query_mutator.base.errors import UserError
 from query_mutator.models.encoders import Encoder
 from query_mutator.objectives.refusal import (
     Refusal,
@@ -21,6 +22,7 @@ from query_mutator.objectives.refusal import (
 )
 from query_mutator.objectives.refusal.__main__ import main
 from query_mutator.objectives.refusal.detector import WEIGHTS_FILE
+from query_mutator.objectives.refusal.labelled import read_labelled
 
 QUESTION = "How do I get that done?"
 ALL_KINDS = [
@@ -335,9 +337,6 @@ def test_weights_that_cannot_be_written_are_not_learned(
         assert f"cannot write {out}" in capsys.readouterr().err
 
 
-def test_no_files_at_all_is_an_error_that_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main([]) == 2
-    assert "no files of labelled answers" in capsys.readouterr().err
+def test_no_files_at_all_is_an_error_that_says_so() -> None:
+    with pytest.raises(UserError, match="no files of labelled answers"):
+        read_labelled([])

@@ -41,7 +41,7 @@ from query_mutator.reports.html.svg import draw
 from query_mutator.reports.html.words import marked
 from query_mutator.reports.runs import Run, load_run
 from query_mutator.runs.tags import HELDOUT
-from query_mutator.training.time_spent import Moment, Phases, time_metrics
+from query_mutator.training.update_metrics import Moment, Phases, time_metrics
 from tests.browser import Parsed
 from tests.report_runs import STEPS_IN_UPDATE, transition, write_run
 

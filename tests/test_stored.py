@@ -48,8 +48,8 @@ def test_what_was_stored_comes_back_as_a_copy() -> None:
         ({"name": "x", "share": float("nan")}, "not JSON compliant"),
         ({"name": "x", "share": float("inf")}, "not JSON compliant"),
         ({"name": "x", "totals": []}, "totals is not a table"),
-        ({"name": "x", "totals": {"a": "b"}}, "totals is not a count"),
-        ({"name": "x", "pairs": [["a"]]}, "pairs is ['a']"),
+        ({"name": "x", "totals": {"a": "b"}}, "totals.a is not a count"),
+        ({"name": "x", "pairs": [["a"]]}, "pairs.0.1 is ['a']"),
     ],
 )
 def test_anything_else_is_refused_in_a_line(value: Any, complaint: str) -> None:

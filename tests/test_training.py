@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,9 @@ from query_mutator.runs.checkpoints import Checkpoint, write_checkpoint
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.runs.metrics import metric_of
 from query_mutator.servers.simulated import Fault, SimulatedServer, answer_from_questions
+from tests import killable
 from tests.conftest import SIMULATED_FLAGS, last_checkpoint, same_weights, weights
+from tests.killable import ended, until_said
 from train_query_mutator import main
 
 SMALL = ["--num-processes", "4", "--num-steps", "4", "--num-env-steps", "48", "--batch-size", "4"]
@@ -86,6 +87,7 @@ def test_a_run_leaves_what_is_needed_to_read_and_repeat_it(
     assert "mutate_query.py --run" in shown.out
 
 
+@pytest.mark.usefixtures("embeds_anew")
 def test_a_run_is_repeated_from_its_own_config(server: SimulatedServer, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     assert train(server, first, "--lr", "0.005", "--num-questions", "20") == 0
@@ -94,6 +96,7 @@ def test_a_run_is_repeated_from_its_own_config(server: SimulatedServer, tmp_path
     assert transitions(first) == transitions(second)
 
 
+@pytest.mark.usefixtures("embeds_anew")
 def test_sixteen_environments_on_eight_slots_learn_the_same_as_one_call_at_a_time(
     tmp_path: Path,
 ) -> None:
@@ -102,7 +105,7 @@ def test_sixteen_environments_on_eight_slots_learn_the_same_as_one_call_at_a_tim
     answer = answer_from_questions(DEFAULT_FILE)
     batched, unbatched = tmp_path / "batched", tmp_path / "unbatched"
     for run, more, limit in ((batched, [], 8), (unbatched, ["--no-batching"], 1)):
-        with SimulatedServer(slots=8, mean_latency_s=0.02, sigma=1.0, answer=answer) as server:
+        with SimulatedServer(slots=8, mean_latency_s=0.005, sigma=1.0, answer=answer) as server:
             assert train(server, run, *flags, *more) == 0
             assert server.stats.max_in_flight <= limit
             assert (server.stats.max_in_flight > 1) == (limit > 1)
@@ -139,22 +142,19 @@ def test_the_last_rollout_is_cut_to_the_steps_asked_for(
     assert steps == [(16, 32), (32, 32), (40, 16)], "half a rollout is half the mini-batches"
 
 
-def start_run(server: SimulatedServer, run: Path, *flags: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "train_query_mutator.py", "--server", server.url, *SIMULATED_FLAGS]
-    return subprocess.Popen(
-        [*command, "--run-dir", str(run), *SMALL, *flags],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        # As in this process: the last bits of an embedding change with the number of threads.
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+def start_run(server: SimulatedServer, run: Path, *flags: str) -> ForkServerProcess:
+    """A run in a process of its own, which says everything in a file beside the run."""
+    argv = ["--server", server.url, *SIMULATED_FLAGS, "--run-dir", str(run), *SMALL, *flags]
+    return killable.forked(killable.command, main, argv, log_of(run))
 
 
-def wait_for_lines(process: subprocess.Popen[str], text: str) -> None:
-    assert process.stderr is not None
-    for line in process.stderr:
-        if text in line:
-            return
-    raise AssertionError(f"the run ended before it said {text!r}")
+def log_of(run: Path) -> Path:
+    return run.with_suffix(".log")
+
+
+def interrupt(process: ForkServerProcess) -> None:
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGINT)
 
 
 def test_ctrl_c_saves_and_a_resumed_run_equals_one_that_was_not_interrupted(
@@ -164,12 +164,15 @@ def test_ctrl_c_saves_and_a_resumed_run_equals_one_that_was_not_interrupted(
     answer = answer_from_questions(DEFAULT_FILE)
     with SimulatedServer(answer=answer) as server:
         assert train(server, tmp_path / "whole", *flags) == 0
-    with SimulatedServer(answer=answer, mean_latency_s=0.05) as server:
+        calls = server.stats.generation_calls
+    with SimulatedServer(answer=answer) as server:
+        # However late the signal comes, the run has not ended.
+        server.set_faults(Fault("hang", calls=range(calls * 2 // 3, 10_000)))
         process = start_run(server, tmp_path / "parts", *flags)
-        wait_for_lines(process, "update 2/6")
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 130
+        until_said("update 2/6", log_of(tmp_path / "parts"), process)
+        interrupt(process)
+        assert ended(process) == 130
+        errors = log_of(tmp_path / "parts").read_text()
         assert "Traceback" not in errors
         steps = last_checkpoint(tmp_path / "parts").state["counts"]["env_steps"]
         assert f"interrupted; saved at step {steps}, the last whole rollout" in errors
@@ -187,29 +190,30 @@ def test_ctrl_c_saves_and_a_resumed_run_equals_one_that_was_not_interrupted(
 
 
 def test_a_server_that_dies_ends_the_run_with_its_work_saved(tmp_path: Path) -> None:
+    run = tmp_path / "run"
     with SimulatedServer(mean_latency_s=0.02) as server:
         flags = ["--retries", "0", "--num-env-steps", "1e4", "--max-outage", "1"]
-        process = start_run(server, tmp_path / "run", *flags)
-        wait_for_lines(process, "update 2/")
+        process = start_run(server, run, *flags)
+        until_said("update 2/", log_of(run), process)
         server.crash()
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 1
+        assert ended(process) == 1
+    errors = log_of(run).read_text()
     assert "the model server stopped answering" in errors
     assert "--resume" in errors
     assert "Traceback" not in errors
-    assert weights(tmp_path / "run")
+    assert weights(run)
 
 
 def test_ctrl_c_while_a_run_waits_for_its_server_saves_and_stops(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with SimulatedServer(mean_latency_s=0.02) as server:
         process = start_run(server, run, "--num-env-steps", "1e4")
-        wait_for_lines(process, "update 2/")
+        until_said("update 2/", log_of(run), process)
         server.crash()
-        wait_for_lines(process, "does not answer")
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+        until_said("does not answer", log_of(run), process)
+        interrupt(process)
+        assert ended(process) == 130
+    errors = log_of(run).read_text()
     assert f"--resume --run-dir {run}" in errors
     assert "Traceback" not in errors
     assert last_checkpoint(run).state["counts"]["env_steps"] >= 32

@@ -8,14 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from batching.commands.parts import (
-    Commands,
-    add_command,
-    add_dataset,
-    add_plan,
-    add_tokenizer,
-    bar,
-)
+from batching.commands.parts import Commands, add_command, add_dataset, add_plan, add_tokenizer, bar
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import counted, say_error, show_warnings
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import logging
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,23 +155,19 @@ def run_info(args: argparse.Namespace) -> int:
 def _opening(args: argparse.Namespace, config: GymConfig) -> GymObservation:
     """What the first puzzle looks like; `UserError` where there is no such server or puzzle."""
     from batching.generation import ByteTokenizer
+    from batching.streaming import follow_hints
+    from batching.streaming.telnet import ConnectionFailedError
 
-    seen: list[GymObservation] = []
-    only_one = replace(config, episodes=config.first_episode + 1, most_failures=2)
-    stream = _stream(args, only_one, seen.append, ByteTokenizer())  # looks, and gives up
-    logging.disable(logging.WARNING)  # what it would warn of is what is raised
     try:
-        episode = next(stream.play())
-    finally:
-        logging.disable(logging.NOTSET)
-    if episode.failed or not seen:
+        opening = _stream(args, config, follow_hints, ByteTokenizer()).opening()
+    except ConnectionFailedError as error:
         command = f"python -m batching.streaming.puzzle_server --port {config.port}"
-        advice = f"A puzzle server of our own: {command}"
-        raise UserError(
-            f"{episode.failure or 'the puzzle is solved before it begins'}"
-            + (f"\n{advice}" if episode.failure.startswith("cannot connect") else "")
-        )
-    return seen[0]
+        advice = f"\nA puzzle server of our own: {command}"
+        cannot_connect = str(error).startswith("cannot connect")
+        raise UserError(f"{error}{advice if cannot_connect else ''}") from error
+    if opening.is_complete:
+        raise UserError("the puzzle is solved before it begins")
+    return opening
 
 
 def _is_server(args: argparse.Namespace) -> bool:

@@ -8,14 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from batching.analyze.text import percent
-from batching.commands.parts import (
-    Commands,
-    add_command,
-    add_json,
-    add_plan,
-    pairs,
-    print_json,
-)
+from batching.commands.parts import Commands, add_command, add_json, add_plan, pairs, print_json
 from query_mutator.base.tables import layout
 from query_mutator.base.terminal import counted, printable
 

@@ -319,14 +319,10 @@ class BatchReader:
     def _check_files(self) -> None:
         expected = {batch_file(*place) for place in self.manifest.all_batches()}
         found = self._found()
-        for kind, names in (("missing", expected - found), ("extra", found - expected)):
+        for kind, names, advice in (
+            ("missing file", expected - found, "generate the batches again with --resume"),
+            ("extra file", found - expected, "remove what the plan has not"),
+        ):
             if names:
-                advice = (
-                    "generate the batches again with --resume"
-                    if kind == "missing"
-                    else "remove what the plan has not"
-                )
-                raise UserError(
-                    f"{self.directory}: {counted(len(names), f'{kind} file')}, first "
-                    f"{min(names)}; {advice}"
-                )
+                which = f"{counted(len(names), kind)}, first {min(names)}"
+                raise UserError(f"{self.directory}: {which}; {advice}")

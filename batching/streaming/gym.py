@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -145,6 +146,11 @@ class GymEpisodeStream:
             self.on_episode(episode)
             yield episode
 
+    def opening(self) -> GymObservation:
+        """What the first puzzle looks like; `ConnectionFailedError` where there is none."""
+        with self._session(self.config.first_episode) as session:
+            return replace(session.start(), hint=session.hint())
+
     def samples_of(self, episode: GymEpisode) -> list[StreamSample]:
         """The samples of an episode, a move each."""
         return [
@@ -191,16 +197,17 @@ class GymEpisodeStream:
         seed = config.seed_of(number)
         name = f"{config.game}-{config.difficulty}-{number if seed is None else seed}"
         steps: list[GymStep] = []
-        session = None
         try:
-            session = PuzzleSession(self._connect(), config.game, config.difficulty, seed)
-            solved = self._moves(session, steps)
+            with self._session(number) as session:
+                solved = self._moves(session, steps)
         except ConnectionFailedError as error:
             return GymEpisode(name, number, tuple(steps), failure=str(error))
-        finally:
-            if session is not None:
-                session.close()
         return GymEpisode(name, number, tuple(steps), solved)
+
+    def _session(self, number: int) -> closing[PuzzleSession]:
+        config = self.config
+        seed = config.seed_of(number)
+        return closing(PuzzleSession(self._connect(), config.game, config.difficulty, seed))
 
     def _moves(self, session: PuzzleSession, steps: list[GymStep]) -> bool:
         """Plays until it is solved, given up or too long; returns whether it is solved."""

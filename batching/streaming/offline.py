@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from batching.core.arrays import Shuffler
 from batching.core.samples import Sample
@@ -26,27 +26,24 @@ class StreamPosition:
             raise ValueError("a position cannot be negative")
 
 
+@dataclass(eq=False)
 class _Dataset:
     """Samples in the order of their epochs, from a position on."""
 
-    def __init__(
-        self,
-        samples: Sequence[Sample],
-        *,
-        num_epochs: int | None = 1,
-        shuffle: bool = True,
-        seed: int = 42,
-        start: StreamPosition | None = None,
-    ) -> None:
-        """With `num_epochs` None there is no end; `start` is a `position` of a stream before."""
-        self.samples = samples
-        self.num_epochs = num_epochs
-        self.shuffle = shuffle
-        self.seed = seed
+    samples: Sequence[Sample]
+    _: KW_ONLY
+    num_epochs: int | None = 1
+    """None: there is no end."""
+    shuffle: bool = True
+    seed: int = 42
+    start: StreamPosition | None = None
+    """The `position` of a stream before."""
+
+    def __post_init__(self) -> None:
         self.metrics = StreamMetrics()
-        self._position = start or StreamPosition()
-        if self._position.index > len(samples):
-            raise ValueError(f"{self._position} is beyond a dataset of {len(samples)} samples")
+        self._position = self.start or StreamPosition()
+        if self._position.index > len(self.samples):
+            raise ValueError(f"{self._position} is beyond a dataset of {len(self.samples)} samples")
         self._order: list[int] = []
         self._order_epoch = -1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
+from collections.abc import Iterator
 
 IAC, DONT, DO, WONT, WILL, SB, SE = 255, 254, 253, 252, 251, 250, 240
 ANSWERS = {DO: WONT, WILL: DONT}
@@ -124,13 +125,8 @@ class TelnetConnection:
             self._socket.close()
 
     def _receive(self) -> None:
-        try:
-            self._socket.settimeout(self._time_left())
+        with self._in_time():
             data = self._socket.recv(READ_BYTES)
-        except TimeoutError:
-            raise self._too_late() from None
-        except OSError as error:
-            raise self._lost(error) from error
         if not data:
             raise ConnectionFailedError(f"{self._where} closed the connection")
         text, back = self._filter.feed(data)
@@ -139,26 +135,26 @@ class TelnetConnection:
         self._unread += text
 
     def _send(self, data: bytes) -> None:
-        try:
-            self._socket.settimeout(self._time_left())
+        with self._in_time():
             self._socket.sendall(data)
+
+    @contextlib.contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Bounds a wait by what is left of the time; says what went wrong with it."""
+        try:
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            self._socket.settimeout(left)
+            yield
         except TimeoutError:
             raise self._too_late() from None
         except OSError as error:
-            raise self._lost(error) from error
-
-    def _time_left(self) -> float:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return left
+            why = error.strerror or str(error)
+            raise ConnectionFailedError(f"the connection to {self._where} broke: {why}") from error
 
     def _too_late(self) -> ConnectionFailedError:
         if self._deadline == self._last_moment:
             return ConnectionFailedError(f"{self._where} took too long over the whole episode")
         waited = f"{self._answer_timeout_s:g} s"
         return ConnectionFailedError(f"{self._where} gave no answer within {waited}")
-
-    def _lost(self, error: OSError) -> ConnectionFailedError:
-        why = error.strerror or str(error)
-        return ConnectionFailedError(f"the connection to {self._where} broke: {why}")

@@ -161,7 +161,7 @@ class MutationEnvStream(_Trajectories):
             ended = False
             while not ended:
                 action = self.choose(observation, self.env.action_masks())
-                observation, _, terminated, truncated, info = self.env.step(action)
-                ended = terminated or truncated
-                yield from self._take(replace(Transition.from_json(info), step=self._steps))
+                step = self.env.advance(action)
+                observation, ended = step.observation, step.terminated or step.truncated
+                yield from self._take(replace(step.info, step=self._steps))
                 self._steps += 1

@@ -34,6 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="learn from the questions of an evaluation (its records.jsonl), a third of them held "
         "out, another third for each seed, in place of the simulated task",
         )  # fmt: skip
+    add("--dataset", metavar="FILE", help="questions for the simulated task (default: the shipped)")
     add("--output", type=Path, help="folder for learning.json and learning.png")
     return parser
 
@@ -51,7 +52,10 @@ def run(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)
     budgets = [updates * steps_per_update() for updates in sorted(set(args.updates))]
     seeds = range(args.first_seed, args.first_seed + args.seeds)
-    tasks = measured_tasks(args.records, seeds) if args.records else simulated_tasks(seeds)
+    if args.records:
+        tasks = measured_tasks(args.records, seeds)
+    else:
+        tasks = simulated_tasks(seeds, args.dataset)
     shares: dict[str, Any] = {}
     for name, learner in tqdm(LEARNERS.items(), disable=None):
         rows = []
@@ -69,12 +73,12 @@ def run(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def simulated_tasks(seeds: Sequence[int]) -> dict[int, Task]:
-    """A task of its own for each seed, all on the shipped questions."""
+def simulated_tasks(seeds: Sequence[int], dataset: str | None = None) -> dict[int, Task]:
+    """A task of its own for each seed, all on the same questions: the shipped, or a file's."""
     from benchmarks.learning.tasks import observe, simulated_task
     from query_mutator.data import load_questions
 
-    questions = load_questions()
+    questions = load_questions(dataset)
     observed = observe(questions)
     return {seed: simulated_task(seed, questions, observed) for seed in seeds}
 

@@ -10,12 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from batching import (
-    PackingConfig,
-    PackingMode,
-    create_segment_attention_mask,
-    pack_sequences,
-)
+from batching import PackingConfig, PackingMode, create_segment_attention_mask, pack_sequences
 from batching.generation import ByteTokenizer, encode_texts, read_texts
 
 MAX_LENGTH = 2048

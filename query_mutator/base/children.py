@@ -10,8 +10,8 @@ SOURCES = Path(__file__).resolve().parents[2]
 
 
 def module_command(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module as `python -m` does."""
-    return [sys.executable, "-m", module, *arguments]
+    """The command that runs a module of ours, whatever lies in the current directory."""
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def module_environment() -> dict[str, str]:

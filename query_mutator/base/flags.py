@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import operator
 from collections.abc import Callable
 from dataclasses import MISSING, Field, field
 from typing import Any
@@ -69,39 +70,35 @@ KINDS: dict[Any, str] = {
     whole_number: "a whole number",
 }
 """What a flag's value must be, by how it is read."""
+LIMITS: dict[str, Callable[[float, float], bool]] = {
+    "at_least": operator.ge,
+    "above": operator.gt,
+    "at_most": operator.le,
+}
 Scalar = str | int | float
 
 
 def flag(
     default: Any,
-    group: str,
     help: str,
     *,
     parse: Callable[[Any], Any] | None = None,
-    at_least: float | None = None,
-    above: float | None = None,
-    at_most: float | None = None,
     metavar: str | None = None,
+    **limits: float,
 ) -> Any:
-    """A dataclass field that becomes a flag."""
+    """A dataclass field that becomes a flag; its limits are some of those in `LIMITS`."""
+    assert limits.keys() <= LIMITS.keys()
     parse = parse or type(default)
-    metadata = {
-        "group": group,
-        "help": help,
-        "parse": whole_number if parse is int else parse,
-        "at_least": at_least,
-        "above": above,
-        "at_most": at_most,
-        "metavar": metavar,
-    }
+    parse = whole_number if parse is int else parse
+    metadata = {"help": help, "parse": parse, "metavar": metavar, **limits}
     if isinstance(default, list):
         return field(default_factory=lambda: list(default), metadata=metadata)
     return field(default=default, metadata=metadata)
 
 
-def weight(default: float, group: str, help: str) -> Any:
+def weight(default: float, help: str) -> Any:
     """A flag that says how much something counts."""
-    return flag(default, group, help, at_least=0, at_most=LARGEST_WEIGHT)
+    return flag(default, help, at_least=0, at_most=LARGEST_WEIGHT)
 
 
 def option_of(name: str) -> str:
@@ -166,14 +163,10 @@ def parsed(item: Field[Any], value: Any) -> Any:
 def check_bounds(item: Field[Any], value: float) -> None:
     """Refuses a number outside of its flag's limits."""
     option = option_of(item.name)
-    limits = item.metadata
-    # Written so that a NaN is refused too.
-    if limits["at_least"] is not None and not value >= limits["at_least"]:
-        raise UserError(f"{option} must be at least {limits['at_least']}, not {value}")
-    if limits["above"] is not None and not value > limits["above"]:
-        raise UserError(f"{option} must be above {limits['above']}, not {value}")
-    if limits["at_most"] is not None and not value <= limits["at_most"]:
-        raise UserError(f"{option} must be at most {limits['at_most']}, not {value}")
+    for name, is_within in LIMITS.items():
+        limit = item.metadata.get(name)
+        if limit is not None and not is_within(value, limit):  # nor is NaN within any
+            raise UserError(f"{option} must be {name.replace('_', ' ')} {limit}, not {value}")
     if value in (float("inf"), float("-inf")):
         raise UserError(f"{option} must be finite")
 

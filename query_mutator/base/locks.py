@@ -24,7 +24,7 @@ def only_writer(path: Path, *, within: bool = False, wait: bool = False) -> Iter
     Where another process has it: waits, or raises `UserError`. The file goes when the writer is
     done; one that a killed process has left keeps nobody out.
     """
-    lock = (path / LOCK if within else path.parent / f".{path.name}.lock").absolute()
+    lock = (path / LOCK if within else path.parent / f".{path.name[:200]}.lock").absolute()
     lock.parent.stat()  # `FileLock` would make a directory that is missing
     taken = FileLock(lock, mode=0o600, thread_local=False, fallback_to_soft=False)
     try:

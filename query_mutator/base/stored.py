@@ -46,7 +46,7 @@ def _adapter(kind: Any) -> Any:
 
 
 def _in_words(error: Any, name: str) -> str:
-    name = name or str(error["loc"][0] if error["loc"] else "it")
+    name = name or ".".join(map(str, error["loc"])) or "it"
     if error["type"] == "value_error":  # raised by the kind itself
         return str(error["ctx"]["error"])
     if error["type"] == "missing" and len(error["loc"]) == 1:

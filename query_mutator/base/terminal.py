@@ -21,6 +21,13 @@ DRIVING = {"Cc", "Cf", "Cs", "Co"}
 """Control characters, invisible ones that turn text around, halves of others, private ones."""
 
 
+def command_line(name: str) -> str:
+    """How this user types a command: as installed, or as a script of the checkout."""
+    if os.path.basename(sys.argv[0]).startswith("query-mutator"):
+        return f"query-mutator {name}"
+    return "python mutate_query.py" if name == "mutate" else f"python {name}_query_mutator.py"
+
+
 class OneLineParser(argparse.ArgumentParser):
     """Says what is wrong with a command line in one line, without the whole usage."""
 

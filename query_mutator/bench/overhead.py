@@ -23,11 +23,10 @@ import requests
 import torch
 
 from ppo import ActorCritic, RolloutStorage, collect_rollout
+from query_mutator.base.flags import AUTO
 from query_mutator.bench.measure import Arena, Result, summarised
 from query_mutator.bench.strategies import OURS, Workload
 from query_mutator.data.loading import DEFAULT_FILE
-from query_mutator.environment.env import QueryMutationEnv
-from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.models.cache import ResponseCache
 from query_mutator.models.calls import Reply
 from query_mutator.models.connect import connect
@@ -37,6 +36,7 @@ from query_mutator.models.settings import ModelSettings
 from query_mutator.runs.settings import Settings
 from query_mutator.runs.task import load_task
 from query_mutator.servers.simulated import DEFAULT_MODELS, start_simulated
+from query_mutator.training.trainer import environments
 
 MUTATOR, TARGET = DEFAULT_MODELS
 AT_ONCE = 8
@@ -135,24 +135,10 @@ def _as_bytes(path: str, body: dict[str, object]) -> bytes:
 
 def collect(models: Models, work: Workload, *, seed: int) -> float:
     """The seconds that a reset and a rollout take, with policy and environments."""
-    settings = Settings(seed=seed)
+    at_once = work.batch_size or AUTO
+    settings = Settings(seed=seed, num_processes=work.num_envs, batch_size=at_once)
     task = load_task(settings)
-    envs = BatchedQueryMutationEnv(
-        [
-            QueryMutationEnv(
-                task.train,
-                task.operators,
-                task.objective,
-                models,
-                max_rewrites=2,
-                seed=seed,
-                index=index,
-                num_envs=work.num_envs,
-            )
-            for index in range(work.num_envs)
-        ],
-        work.batch_size,
-    )
+    envs = environments(settings, task, models, max_rewrites=2)
     models.encoder.encode_each([text for q in task.train for text in (q.question, q.reference)])
     torch.manual_seed(seed)
     policy = ActorCritic(envs.observation_size, envs.num_actions, settings.hidden_size)

@@ -21,7 +21,7 @@ from query_mutator.environment.episodes import (
     rewrite_flow,
 )
 from query_mutator.environment.saved import SavedEpisode, saved_episode
-from query_mutator.environment.scoring import flow_handlers, score_flow
+from query_mutator.environment.scoring import score_flow, scoring_runner
 from query_mutator.environment.transition import Transition, costs_json, terms_json
 from query_mutator.models.calls import Call, Failure
 from query_mutator.models.flows import Flow, FlowRunner, Result
@@ -81,8 +81,12 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         return self._run(self.reset_flow())
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        step = self._run(self.step_flow(int(action)))
+        step = self.advance(int(action))
         return step.observation, step.reward, step.terminated, step.truncated, step.info.info()
+
+    def advance(self, action: int) -> EnvStep[Transition]:
+        """A step, with all that is known of it."""
+        return self._run(self.step_flow(action))
 
     def action_masks(self) -> ActionMask:
         """Which actions make sense now (the name that sb3-contrib looks for)."""
@@ -173,10 +177,11 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         else:
             flow = rewrite_flow(self._started(), action - 1, self.operators, roles)
         try:
-            call: Call = flow.send(None)
+            call = flow.send(None)
         except StopIteration:
             return None
         flow.close()
+        assert isinstance(call, Call), "a step begins with a call"
         return call
 
     def get_state(self) -> dict[str, Any]:
@@ -243,9 +248,7 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         return int(self.np_random.integers(2**31))
 
     def _run(self, flow: Flow[Result]) -> Result:
-        runner: FlowRunner[Result] = self.models.runner(
-            flow_handlers(self.objective, self.models.encoder), max_workers=1
-        )
+        runner: FlowRunner[Result] = scoring_runner(self.objective, self.models, 1)
         return runner.run([flow])[0]
 
     def _opening_info(self, answer: TargetAnswer) -> dict[str, Any]:

@@ -9,9 +9,8 @@ import numpy as np
 
 from ppo.steps import ActionMask, EnvStep, Observation
 from query_mutator.environment.env import Opening, QueryMutationEnv
-from query_mutator.environment.scoring import flow_handlers
+from query_mutator.environment.scoring import scoring_runner
 from query_mutator.environment.transition import Transition
-from query_mutator.models.flows import FlowRunner
 
 
 class BatchedQueryMutationEnv:
@@ -30,19 +29,14 @@ class BatchedQueryMutationEnv:
         self.num_envs = len(self.envs)
         self.observation_size = self.envs[0].view.size
         self.num_actions = self.envs[0].view.num_actions
-        handlers = flow_handlers(self.envs[0].objective, self.envs[0].models.encoder)
-        models = self.envs[0].models
-        self._openings: FlowRunner[Opening] = models.runner(handlers, max_workers=batch_size)
-        self._runner: FlowRunner[EnvStep[Transition]] = models.runner(
-            handlers, max_workers=batch_size
-        )
+        self._runner = scoring_runner(self.envs[0].objective, self.envs[0].models, batch_size)
         self._observations = np.zeros((self.num_envs, self.observation_size), np.float32)
         self._masks = np.ones((self.num_envs, self.num_actions), bool)
         self._steps_begun = [0] * self.num_envs
 
     def batch_reset(self) -> tuple[Observation, list[dict[str, Any]]]:
         """Resets all: a row of observations and an info for each."""
-        results = self._openings.run([env.reset_flow() for env in self.envs])
+        results: list[Opening] = self._runner.run([env.reset_flow() for env in self.envs])
         for index, (observation, _) in enumerate(results):
             self._see(index, observation, self.envs[index].action_masks())
         return self._observations.copy(), [info for _, info in results]
@@ -79,7 +73,7 @@ class BatchedQueryMutationEnv:
 
     def wait(self) -> list[tuple[int, EnvStep[Transition]]]:
         """The steps that have ended since: at least one, if any is under way."""
-        ended = self._runner.wait()
+        ended: list[tuple[int, EnvStep[Transition]]] = self._runner.wait()
         for index, step in ended:
             self._see(index, step.observation, step.action_mask)
         return ended

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from query_mutator.data import Question
 from query_mutator.environment.episodes import EpisodeState, EpisodeView
 from query_mutator.environment.greedy import Predictor, greedy_flow
 from query_mutator.models.calls import Failure
-from query_mutator.models.encoders import Encoder
-from query_mutator.models.flows import Encode, Handlers, encode_handler
+from query_mutator.models.flows import FlowRunner
 from query_mutator.models.roles import Roles
+from query_mutator.models.session import Models
 from query_mutator.objectives import AnsweredQuestion, Batch, Objective, Score
 from query_mutator.operators import Operator
 
@@ -57,10 +58,12 @@ async def gain_flow(
     return after.total - before.total
 
 
-def flow_handlers(objective: Objective, encoder: Encoder) -> Handlers:
-    """What the flows of an environment may wait for: embeddings and scores, in batches."""
+def scoring_runner(
+    objective: Objective, models: Models, max_workers: int | None
+) -> FlowRunner[Any]:
+    """What advances flows that also have answers scored, in batches."""
 
     def judge(answered: Sequence[AnsweredQuestion]) -> Sequence[Score]:
-        return objective(Batch.of(answered, encoder.encode_each))
+        return objective(Batch.of(answered, models.encoder.encode_each))
 
-    return {Encode: encode_handler(encoder.encode_each), AnsweredQuestion: judge}
+    return models.runner({AnsweredQuestion: judge}, max_workers=max_workers)

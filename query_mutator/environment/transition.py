@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeGuard
 
-from query_mutator.models.calls import Outcome
+from query_mutator.models.calls import Outcome, Reply
 from query_mutator.objectives import Term
 
 LARGEST = 1e15
 """No score or return that is read is larger."""
+OF_A_RUN = {"update", "env", "step", "terminated", "episode_return"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,20 +42,21 @@ class Transition:
     """None where a call has failed: what happened is not known."""
     reward: float = 0.0
     terms: dict[str, Term] = field(default_factory=dict)
+    """What the score is made of; like `calls` not read back, as nothing that reads needs it."""
     failed: bool = False
     failure: str = ""
     refused_rewrite: str = ""
     """Why the mutator's rewrite was not used."""
     calls: dict[str, Outcome] = field(default_factory=dict)
-    """How its calls ended, by what they were for; not read back."""
+    """How its calls ended, by what they were for."""
 
     def to_json(self) -> dict[str, Any]:
         """The line. What a call took depends on the moment; what it said does not."""
-        line = {item.name: getattr(self, item.name) for item in fields(self)}
+        line = {name: getattr(self, name) for name in _NAMES}
         calls: dict[str, Outcome] = line.pop("calls")
         return line | {
             "terms": terms_json(self.terms),
-            "costs": {name: _tokens(call) for name, call in calls.items()},
+            "costs": {name: _tokens(call.reply) for name, call in calls.items()},
         }
 
     @classmethod
@@ -62,25 +64,28 @@ class Transition:
         """What `to_json` gave; raises ValueError for what is not whole, or of another kind."""
         if not isinstance(line, dict):
             raise ValueError("it is no object")
-        values: dict[str, Any] = {item.name: line.get(item.name) for item in fields(cls)}
-        for item in fields(cls):
-            if (kind := _KINDS.get(str(item.type))) and type(values[item.name]) is not kind:
-                raise ValueError(f"{item.name} is not a {kind.__name__}")
+        values: dict[str, Any] = {name: line.get(name) for name in _NAMES}
+        values["category"] = values["category"] or ""
+        for name, kind in _KINDS.items():
+            if type(values[name]) is not kind:
+                raise ValueError(f"{name} is not a {kind.__name__}")
         may_lack = {"episode_return"} | ({"score"} if values["failed"] else set())
         for name in ("previous_score", "reward", "score", "episode_return"):
             if not (_is_number(values[name]) or (values[name] is None and name in may_lack)):
                 raise ValueError(f"{name} is not a number")
-        terms = values["terms"]
-        if not isinstance(terms, dict) or not all(isinstance(one, dict) for one in terms.values()):
-            raise ValueError("terms is not an object of objects")
-        return cls(**values | {"terms": {name: _term(terms[name]) for name in terms}, "calls": {}})
+        return cls(**values | {"terms": {}, "calls": {}})
 
     def info(self) -> dict[str, Any]:
-        """What an environment tells of a step: the line, and how its calls went."""
-        return self.to_json() | {"costs": costs_json(self.calls)}
+        """What an environment tells of a step, and how its calls went; nothing of a run."""
+        told = {name: value for name, value in self.to_json().items() if name not in OF_A_RUN}
+        if self.episode_return is not None:
+            told["episode_return"] = self.episode_return
+        return told | {"costs": costs_json(self.calls)}
 
 
-_KINDS = {"str": str, "int": int, "bool": bool}
+_NAMES = [item.name for item in fields(Transition)]
+_PLAIN = {"str": str, "int": int, "bool": bool}
+_KINDS = {item.name: _PLAIN[item.type] for item in fields(Transition) if item.type in _PLAIN}
 
 
 def terms_json(terms: Mapping[str, Term]) -> dict[str, Any]:
@@ -91,24 +96,14 @@ def terms_json(terms: Mapping[str, Term]) -> dict[str, Any]:
 def costs_json(calls: Mapping[str, Outcome]) -> dict[str, Any]:
     """What calls took: tokens, the time that was waited, and that it took the server."""
     return {
-        name: _tokens(call)
+        name: _tokens(call.reply)
         | {"latency_s": call.latency_s, "served_s": call.reply.served_s, "cached": call.cached}
         for name, call in calls.items()
     }
 
 
-def _tokens(call: Outcome) -> dict[str, int]:
-    return {
-        "prompt_tokens": call.reply.prompt_tokens,
-        "completion_tokens": call.reply.completion_tokens,
-    }
-
-
-def _term(plain: Mapping[str, Any]) -> Term:
-    value, why, weight = (plain.get(name) for name in ("value", "why", "weight"))
-    if not (_is_number(value) and isinstance(why, str) and _is_number(weight)):
-        raise ValueError("a term is not as it was written")
-    return Term(value, why, weight)
+def _tokens(reply: Reply) -> dict[str, int]:
+    return {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

@@ -16,9 +16,15 @@ from typing import Any
 import torch
 
 from query_mutator.base.errors import ServerUnavailableError, UserError, refused
-from query_mutator.base.terminal import counted, printable, progress_bar, show_warnings
+from query_mutator.base.terminal import (
+    command_line,
+    counted,
+    printable,
+    progress_bar,
+    show_warnings,
+)
 from query_mutator.data import Question, load_questions, sample_questions, split_questions
-from query_mutator.environment.scoring import flow_handlers
+from query_mutator.environment.scoring import scoring_runner
 from query_mutator.evaluation.comparison import compare
 from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
 from query_mutator.evaluation.measuring import Asking, Measured, fingerprint, measure_flow
@@ -39,14 +45,7 @@ from query_mutator.models.outages import Outage
 from query_mutator.models.session import Models, open_models
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.runs.settings import Settings, may_ask_judge
-from query_mutator.runs.task import (
-    Finished,
-    Task,
-    load_run,
-    load_task,
-    model_settings,
-    say_servers,
-)
+from query_mutator.runs.task import Finished, Task, load_run, load_task, model_settings, say_servers
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ def evaluate_finished(finished: Finished) -> None:
         task.heldout,
         task.train,
         run.path / EVALUATION,
-        again=f"python evaluate_query_mutator.py {shlex.quote(str(run.path))}"
+        again=f"{command_line('evaluate')} {shlex.quote(str(run.path))}"
         + (f" --num-questions {settings.eval_questions}" if settings.eval_questions else ""),
         dataset=settings.dataset,
         num_questions=settings.eval_questions,
@@ -140,11 +139,13 @@ def _evaluate_run(
     check_same_task(run, task)
     heldout = _other_heldout(dataset, task, settings) if dataset else task.heldout
     directory = Path(output) if output else run.path / _name(dataset, of_run, settings)
+    script = Path(sys.argv[0]).name
+    typed = f"python {script}" if script.endswith(".py") else script
     plan = make_plan(
         heldout,
         task.train,
         directory,
-        again=shlex.join(["python", Path(sys.argv[0]).name, *sys.argv[1:]]),
+        again=f"{typed} {shlex.join(sys.argv[1:])}",
         dataset=dataset or settings.dataset,
         num_questions=num_questions,
         num_training=num_training,
@@ -257,8 +258,7 @@ def _ask(
     plan: Plan, asking: Asking, models: Models, records: Records, max_workers: int | None
 ) -> None:
     """Asks what has not been asked yet, each question in every way."""
-    handlers = flow_handlers(asking.objective, models.encoder)
-    runner = models.runner(handlers, max_workers=max_workers)
+    runner = scoring_runner(asking.objective, models, max_workers)
     singles = replace(asking, policy=None)
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
     total = len(waiting)

@@ -108,6 +108,7 @@ def compare(
     alone = {name: _column(heldout, [name]) for name in names}
     ahead = _ahead(scores, alternatives, meanings, seed)
     ahead_of_operator = _ahead(scores, alone, meanings, seed)
+    chosen = Counter(" + ".join(tried.operators) or UNCHANGED for tried in policy)
     ways = [_way(POLICY, _cells(policy))]
     ways += [_way(name, column, ahead[name]) for name, column in alternatives.items()]
     ways.append(_way(ORACLE, _oracle(heldout)))
@@ -118,12 +119,7 @@ def compare(
         single,
         len(training),
         _by_category(heldout, scores, seed),
-        {
-            name: count / len(policy)
-            for name, count in Counter(
-                " + ".join(tried.operators) or UNCHANGED for tried in policy
-            ).most_common()
-        },
+        {name: count / len(policy) for name, count in chosen.most_common()},
         score_and_length([list(one.ways.values()) for one in heldout]),
         any(FACTS in tried.terms for one in heldout for tried in one.ways.values()),
     )

@@ -54,13 +54,6 @@ class Measured:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> Measured:
-        """What `to_json` gave."""
-        ways = {name: Tried(**tried) for name, tried in stored["ways"].items()}
-        policy = Tried(**stored["policy"]) if stored["policy"] else None
-        return cls(**{**stored, "ways": ways, "policy": policy})
-
 
 @dataclass(frozen=True)
 class Asking:

@@ -26,6 +26,16 @@ HEADINGS = ("", "score", "policy ahead by", "target calls", "mutator calls", "se
 def as_text(findings: Findings, conclusion: Conclusion, judge: JudgeAgreement | None = None) -> str:
     """The tables for the terminal, the conclusion last."""
     best = findings.best_single
+    gains = [
+        (
+            gain.category,
+            str(gain.questions),
+            f"{gain.unchanged:.3f}",
+            f"{gain.policy:.3f}",
+            with_interval(gain.difference),
+        )
+        for gain in findings.categories
+    ]
     parts = [
         f"{counted(findings.questions, 'held-out question')}; means for a question, with 95 % "
         "intervals that hold together within a table",
@@ -34,21 +44,7 @@ def as_text(findings: Findings, conclusion: Conclusion, judge: JudgeAgreement | 
         f"best is {best})",
         _table([HEADINGS, *map(_row, findings.operators)]),
         "by category, policy against unchanged",
-        _table(
-            [
-                ("", "questions", "unchanged", "policy", "difference"),
-                *(
-                    (
-                        gain.category,
-                        str(gain.questions),
-                        f"{gain.unchanged:.3f}",
-                        f"{gain.policy:.3f}",
-                        with_interval(gain.difference),
-                    )
-                    for gain in findings.categories
-                ),
-            ]
-        ),
+        _table([("", "questions", "unchanged", "policy", "difference"), *gains]),
         "the policy chose: "
         + ", ".join(f"{name} {share:.0%}" for name, share in findings.chosen.items()),
         *_length_line(findings),
@@ -122,7 +118,7 @@ def draw(findings: Findings, conclusion: Conclusion, path: Path) -> Path:
         right.set_title("Gain over unchanged, by category", fontsize=11)
         for axes in (left, right):
             axes.set_xlabel("difference in score, with 95 % intervals")
-        drawn.suptitle(_wrapped(conclusion.sentence), fontsize=11)
+        drawn.suptitle(textwrap.fill(printable(conclusion.sentence), 120), fontsize=11)
     return path
 
 
@@ -159,7 +155,3 @@ def _row(way: Way) -> tuple[str, ...]:
 def _label(text: str) -> str:
     shown = printable(text)
     return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
-
-
-def _wrapped(sentence: str) -> str:
-    return "\n".join(textwrap.wrap(printable(sentence), 120))

@@ -19,20 +19,13 @@ from query_mutator.base.errors import UserError
 from query_mutator.base.stored import stored_as
 from query_mutator.environment.episodes import STOP_ACTION, EpisodeView
 from query_mutator.environment.greedy import greedy_flow
-from query_mutator.models.flows import Encode, encode_handler
 from query_mutator.models.keys import check_servers_of_file
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models, open_models
 from query_mutator.operators import Operator
 from query_mutator.runs.checkpoints import misfit_told, set_policy, tensor_bytes
 from query_mutator.runs.directory import CONFIG, RunDirectory
-from query_mutator.runs.settings import (
-    Settings,
-    check,
-    may_ask_judge,
-    parsed_fields,
-    servers_in,
-)
+from query_mutator.runs.settings import Settings, check, may_ask_judge, parsed_fields, servers_in
 from query_mutator.runs.task import Task, load_run, model_settings
 
 STOP = "stop"
@@ -116,8 +109,7 @@ class LoadedPolicy(Closing):
         self, questions: Sequence[str], *, least_probability: float = 0.0
     ) -> Iterator[Rewritten]:
         """What the policy makes of each question, in order, each as soon as it is known."""
-        handlers = {Encode: encode_handler(self.models.encoder.encode_each)}
-        runner = self.models.runner(handlers, max_workers=self._max_workers)
+        runner = self.models.runner({}, max_workers=self._max_workers)
         flows = (
             self.trained.rewrite_flow(
                 question, self.models.roles, least_probability=least_probability

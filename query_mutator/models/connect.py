@@ -17,12 +17,7 @@ from query_mutator.models.dialects import Dialect, OpenAIDialect, detect_dialect
 from query_mutator.models.http import HttpServer
 from query_mutator.models.keys import API_KEY_VARIABLE, KEY_HOST_VARIABLE, keys_for
 from query_mutator.models.settings import ModelSettings
-from query_mutator.servers.embedded import (
-    MODEL_NAME,
-    EmbeddedServer,
-    default_slots,
-    start_embedded,
-)
+from query_mutator.servers.embedded import MODEL_NAME, EmbeddedServer, default_slots, start_embedded
 
 logger = logging.getLogger(__name__)
 

@@ -68,6 +68,7 @@ class FlowRunner(Generic[Result]):
         Where calls wait for a server, those of the flows with the least progress go first.
         """
         if key in self._flows:
+            flow.close()
             raise ValueError(f"a flow with the key {key!r} is already running")
         self._flows[key] = flow
         self._progress[key] = (progress, 0)
@@ -84,11 +85,18 @@ class FlowRunner(Generic[Result]):
                     arrived.append(self._answered.get())
                 self._advance(arrived)
         except BaseException:
-            for flow in self._flows.values():
-                flow.close()  # one that has not begun would be told as never awaited
+            self.close()
             raise
         finished, self._finished = self._finished, []
         return finished
+
+    def close(self) -> None:
+        """Forgets all flows, and what is still to come for them."""
+        for flow in self._flows.values():
+            flow.close()  # one that has not begun would be told as never awaited
+        for kept in (self._flows, self._progress, self._new, self._finished):
+            kept.clear()
+        self._answered = queue.SimpleQueue()
 
     def _next_answer(self) -> tuple[int, Outcome]:
         while (on_wait := self.client.on_wait) is not None:
@@ -147,7 +155,8 @@ class FlowRunner(Generic[Result]):
         future = self.client.submit(
             call, max_workers=self.max_workers, priority=self._progress[key]
         )
-        future.add_done_callback(lambda done: self._answered.put((key, done.result())))
+        answered = self._answered
+        future.add_done_callback(lambda done: answered.put((key, done.result())))
 
 
 def encode_handler(encode: Callable[[Sequence[str]], Vectors]) -> BatchHandler:

@@ -13,7 +13,7 @@ from query_mutator.models.cache import ResponseCache
 from query_mutator.models.client import ModelClient
 from query_mutator.models.connect import Connection, connect
 from query_mutator.models.encoders import Encoder, load_encoder
-from query_mutator.models.flows import FlowRunner, Handlers
+from query_mutator.models.flows import Encode, FlowRunner, Handlers, encode_handler
 from query_mutator.models.roles import Roles
 from query_mutator.models.settings import ModelSettings
 
@@ -30,8 +30,9 @@ class Models(Closing):
     connection: Connection
 
     def runner(self, handlers: Handlers, *, max_workers: int | None = 8) -> FlowRunner[Any]:
-        """What advances flows that ask these models, batched requests answered by `handlers`."""
-        return FlowRunner(self.client, handlers, max_workers=max_workers)
+        """What advances flows that ask these models, other requests answered by `handlers`."""
+        encode = encode_handler(self.encoder.encode_each)
+        return FlowRunner(self.client, {Encode: encode, **handlers}, max_workers=max_workers)
 
     def close(self) -> None:
         self.client.close()

@@ -74,8 +74,11 @@ def _module_of(file: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where a dataclass looks up what its annotations mean
-    # What a user's file imports from `objectives` is this room.
-    sys.modules.setdefault("objectives", sys.modules[__package__])
+    # What a user's file imports from `objectives` or `model_client` is in these rooms.
+    for name, found in list(sys.modules.items()):
+        for before, room in (("objectives", __package__), ("model_client", "query_mutator.models")):
+            if name == room or name.startswith(f"{room}."):
+                sys.modules.setdefault(before + name.removeprefix(room), found)
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # whatever the user's file raises

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import option_of
+from query_mutator.base.terminal import command_line
 from query_mutator.runs.settings import Settings, build_parser, parse_settings
 
 OWN_FLAGS = ("--seed", "--run-dir", "--resume")
@@ -142,5 +143,4 @@ def _rollout(settings: Settings) -> int:
 
 def command_of(run: SweptRun, path: Path) -> str:
     """The command that makes the run by itself, for people to copy."""
-    words = ["python", "train_query_mutator.py", *run.flags, "--run-dir", str(path)]
-    return shlex.join(words)
+    return f"{command_line('train')} {shlex.join([*run.flags, '--run-dir', str(path)])}"

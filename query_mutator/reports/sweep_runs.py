@@ -18,6 +18,7 @@ from pathlib import Path
 from query_mutator.base.children import module_command, module_environment
 from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
+from query_mutator.base.locks import LOCK
 from query_mutator.base.terminal import printable, progress_bar
 from query_mutator.reports.grid import SweptRun, command_of
 from query_mutator.runs.directory import CONFIG, RunDirectory
@@ -221,11 +222,12 @@ class _Child:
             directory = RunDirectory(self.path)
             directory.take()  # the trainer of a sweep that was killed may still be at work
             try:
-                shutil.rmtree(
-                    self.path, ignore_errors=True
-                )  # Windows keeps the lock till it is free
+                for entry in self.path.iterdir():
+                    if entry.name != LOCK:
+                        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
             finally:
                 directory.release()
+            self.path.rmdir()
         for suffix in CACHE_SUFFIXES:
             self.cache.with_name(self.cache.name + suffix).unlink(missing_ok=True)
 

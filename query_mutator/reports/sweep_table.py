@@ -10,6 +10,8 @@ from query_mutator.reports.grid import label
 from query_mutator.reports.tables import number
 from query_mutator.runs.tags import HELDOUT, LOSS, MEAN_RETURN, SCORES
 
+SHORT = {HELDOUT: "held-out", MEAN_RETURN: "return"}
+
 
 def summary_table(comparison: Comparison, found: Surface | None, *, by_minute: bool) -> str:
     """A line for each combination, then the warnings and what the seeds allow to conclude."""
@@ -19,10 +21,10 @@ def summary_table(comparison: Comparison, found: Surface | None, *, by_minute: b
         columns += [(tag, MINUTE) for tag in scores]
     steps, minutes = f"step {comparison.last_step:,}", f"min {comparison.last_minute:.3g}"
     head = ["combination", "seeds"]
-    head += [f"{_short(tag)}, {steps if view == STEP else minutes}" for tag, view in columns]
+    head += [f"{SHORT[tag]}, {steps if view == STEP else minutes}" for tag, view in columns]
     head += ["loss"] + (["steps/min"] if by_minute else [])
     rows = [head]
-    golden = _golden_label(found)
+    golden = label(found.grid, found.golden) if found and found.golden else ""
     for group in comparison.groups:
         star = " ★" if group.name == golden else ""
         row = [group.name + star, str(group.seeds)]
@@ -38,14 +40,6 @@ def summary_table(comparison: Comparison, found: Surface | None, *, by_minute: b
         parts.append("\n".join(f"warning: {line}" for line in warnings))
     parts.append(evidence(comparison))
     return "\n\n".join(parts)
-
-
-def _golden_label(found: Surface | None) -> str:
-    return label(found.grid, found.golden) if found and found.golden else ""
-
-
-def _short(tag: str) -> str:
-    return {HELDOUT: "held-out", MEAN_RETURN: "return"}.get(tag, tag)
 
 
 def _with_interval(cell: GroupCell | None) -> str:

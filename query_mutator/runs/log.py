@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 import numpy as np
 
-from ppo import RolloutStorage, UpdateStats
 from query_mutator.environment.transition import Transition
-from query_mutator.models.backend import BackendStatus
-from query_mutator.models.client import CallCounts
 from query_mutator.runs import tags
 
 
@@ -73,89 +69,6 @@ class RolloutLog:
             metrics[tags.SCORE_LAST] = _mean(last)
             metrics[tags.SCORE_UNCHANGED] = _mean(last) - _mean(returns)
         return metrics
-
-
-def learning_metrics(
-    storage: RolloutStorage, stats: UpdateStats, learning_rate: float
-) -> dict[str, float]:
-    """What the update tells."""
-    metrics = {
-        tags.LEARNING_RATE: learning_rate,
-        tags.OPTIMIZER_STEPS: float(stats.optimizer_steps),
-        tags.EXPLAINED_VARIANCE: stats.explained_variance,
-    }
-    if storage.valid.any():
-        metrics[tags.VALUE_MEAN] = float(storage.values[storage.valid].mean())
-        metrics[tags.ADVANTAGE_STD] = float(storage.advantages[storage.valid].std())
-    if stats.optimizer_steps:
-        metrics[tags.LOSS] = stats.loss
-        metrics[tags.POLICY_LOSS] = stats.policy_loss
-        metrics[tags.VALUE_LOSS] = stats.value_loss
-        metrics[tags.ENTROPY] = stats.entropy
-        metrics[tags.APPROX_KL] = stats.approx_kl
-        metrics[tags.CLIP_FRACTION] = stats.clip_fraction
-        metrics[tags.GRADIENT_NORM] = stats.norm_before_clip
-        metrics[tags.GRADIENT_NORM_MAX] = stats.norm_before_clip_max
-    return metrics
-
-
-def performance_metrics(
-    before: CallCounts, after: CallCounts, *, steps: int, collect_s: float, learn_s: float
-) -> dict[str, float]:
-    """How fast it went."""
-    calls = after.model_calls - before.model_calls
-    hits = after.cache_hits - before.cache_hits
-    latency_s = after.latency_s - before.latency_s
-    collect_s = max(collect_s, 1e-9)
-    metrics = {
-        tags.TRANSITIONS_PER_SECOND: steps / (collect_s + learn_s),
-        tags.CALLS_PER_SECOND: calls / collect_s,
-        tags.SLOTS_BUSY: latency_s / collect_s,
-        tags.LEARNER_PERCENTAGE: 100 * learn_s / (collect_s + learn_s),
-        tags.TOKENS_PER_SECOND: (after.completion_tokens - before.completion_tokens) / collect_s,
-    }
-    if calls:
-        metrics[tags.MEAN_CALL_LATENCY_S] = latency_s / calls
-        metrics[tags.MEAN_QUEUE_WAIT_S] = (after.queue_s - before.queue_s) / calls
-        metrics[tags.MEAN_LOAD_S] = (after.load_s - before.load_s) / calls
-    if calls + hits:
-        metrics[tags.CACHE_HIT_SHARE] = hits / (calls + hits)
-    return metrics
-
-
-def failure_counts(
-    log: RolloutLog,
-    before: CallCounts,
-    after: CallCounts,
-    *,
-    kinds: Iterable[str],
-    collected_again: int,
-) -> dict[str, int]:
-    """What went wrong in a rollout, calls by kind too: those that the run has met so far."""
-    made = after.failures_by_kind - before.failures_by_kind
-    return {
-        tags.MASKED_TRANSITIONS: log.masked(),
-        tags.REFUSED_REWRITES: log.refused(),
-        tags.FAILED_CALLS: after.failed_calls - before.failed_calls,
-        tags.COLLECTED_AGAIN: collected_again,
-        **{tags.FAILED_CALLS_OF_KIND.format(name=kind): made[kind] for kind in kinds},
-    }
-
-
-def server_metrics(
-    before: Sequence[BackendStatus], after: Sequence[BackendStatus], *, found_out: bool
-) -> dict[str, float]:
-    """How the servers fared; `found_out` tells that their limits are not set by the user."""
-    metrics: dict[str, float] = {}
-    if found_out:
-        metrics[tags.CONCURRENCY_LIMIT] = sum(server.limit or 0 for server in after)
-    if len(after) > 1:
-        calls = [new.calls - old.calls for old, new in zip(before, after, strict=True)]
-        for server, made in zip(after, calls, strict=True):
-            name = server.name.replace(":", "_")
-            metrics[tags.SERVER_SHARE.format(name=name)] = made / max(1, sum(calls))
-            metrics[tags.SERVER_UP.format(name=name)] = float(server.up)
-    return metrics
 
 
 def _mean(values: list[float]) -> float:

@@ -36,12 +36,15 @@ WEIGHTS = {
 }
 """What each shipped objective rewards; drift is only ever taken off."""
 
-SERVER = "model server"
-TASK = "questions, rewrites and reward"
-ROLLOUT = "rollouts"
-ALGORITHM = "PPO"
-EVALUATION = "evaluation on held-out questions"
-RUN = "the run"
+GROUPS = {
+    "server": "model server",
+    "dataset": "questions, rewrites and reward",
+    "num_processes": "rollouts",
+    "lr": "PPO",
+    "use_eval": "evaluation on held-out questions",
+    "seed": "the run",
+}
+"""What --help calls the flags, from which one on."""
 
 
 @dataclass(frozen=True)
@@ -50,211 +53,162 @@ class Settings:
 
     server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
         [],
-        SERVER,
         "auto: the Ollama at OLLAMA_HOST if it answers and has the models, else the embedded "
         "model (default); embedded; or a URL (repeatable: calls go where there is room)",
         metavar="SERVER",
     )
     mutator_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
-        [], SERVER, "server for rewrites alone (repeatable)", metavar="SERVER"
+        [], "server for rewrites alone (repeatable)", metavar="SERVER"
     )
     target_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
-        [], SERVER, "server for answers alone (repeatable)", metavar="SERVER"
+        [], "server for answers alone (repeatable)", metavar="SERVER"
     )
     judge_server: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
-        [],
-        SERVER,
-        "server for the judge alone (repeatable; default: as for answers)",
-        metavar="SERVER",
+        [], "server for the judge alone (repeatable; default: as for answers)", metavar="SERVER"
     )
     mutator_model: str | None = flag(
-        None, SERVER, "model that rewrites (default: the target model)", parse=str
+        None, "model that rewrites (default: the target model)", parse=str
     )
     target_model: str | None = flag(
-        None, SERVER, "model that answers (default: the server's only one)", parse=str
+        None, "model that answers (default: the server's only one)", parse=str
     )
     judge_model: str | None = flag(
-        None, SERVER, "model that compares answers (default: the target model)", parse=str
+        None, "model that compares answers (default: the target model)", parse=str
     )
     embedding_model: str = flag(
-        "minilm", SERVER, "minilm (packaged), a directory, or an embedding model on the server"
+        "minilm", "minilm (packaged), a directory, or an embedding model on the server"
     )
-    timeout: float = flag(
-        60.0, SERVER, "deadline of a call, in seconds", above=0, at_most=MAX_SECONDS
-    )
+    timeout: float = flag(60.0, "deadline of a call, in seconds", above=0, at_most=MAX_SECONDS)
     load_timeout: float = flag(
         600.0,
-        SERVER,
         "deadline of a model's first call, which loads it, in seconds",
         above=0,
         at_most=MAX_SECONDS,
     )
-    retries: int = flag(
-        2, SERVER, "further attempts of a call that failed", at_least=0, at_most=100
-    )
+    retries: int = flag(2, "further attempts of a call that failed", at_least=0, at_most=100)
     max_outage: float = flag(
         600.0,
-        SERVER,
         "seconds to wait for servers of which none answers; then the run is saved and ends",
         at_least=0,
         at_most=MAX_SECONDS,
     )
     num_ctx: int = flag(
-        2048, SERVER, "context size, the same for every call", at_least=256, at_most=10_000_000
+        2048, "context size, the same for every call", at_least=256, at_most=10_000_000
     )
-    max_tokens_mutation: int = flag(
-        64, SERVER, "token limit of a rewrite", at_least=1, at_most=1_000_000
-    )
-    max_tokens_answer: int = flag(
-        96, SERVER, "token limit of an answer", at_least=1, at_most=1_000_000
-    )
-    temperature_mutation: float = flag(
-        0.0, SERVER, "temperature of rewrites", at_least=0, at_most=10
-    )
-    temperature_answer: float = flag(0.0, SERVER, "temperature of answers", at_least=0, at_most=10)
+    max_tokens_mutation: int = flag(64, "token limit of a rewrite", at_least=1, at_most=1_000_000)
+    max_tokens_answer: int = flag(96, "token limit of an answer", at_least=1, at_most=1_000_000)
+    temperature_mutation: float = flag(0.0, "temperature of rewrites", at_least=0, at_most=10)
+    temperature_answer: float = flag(0.0, "temperature of answers", at_least=0, at_most=10)
     cache: str | None = flag(
         None,
-        SERVER,
         "file that keeps the answers of calls at temperature 0 (default: in the user's cache "
         "directory)",
         parse=str,
     )
-    use_cache: bool = flag(True, SERVER, "keep answers between runs")
+    use_cache: bool = flag(True, "keep answers between runs")
 
     dataset: str | None = flag(
-        None, TASK, "JSONL or CSV with question and reference (default: the shipped one)", parse=str
+        None, "JSONL or CSV with question and reference (default: the shipped one)", parse=str
     )
     num_questions: int | None = flag(
-        None, TASK, "train on a sample of so many questions (default: all)", parse=int, at_least=1
+        None, "train on a sample of so many questions (default: all)", parse=int, at_least=1
     )
     operators: list[str] = flag(  # noqa: RUF009 - a field() with a default_factory
-        [], TASK, "file with operators to add to the shipped ones (repeatable)", metavar="FILE"
+        [], "file with operators to add to the shipped ones (repeatable)", metavar="FILE"
     )
-    only_operators: str = flag("", TASK, "names of the operators to use, with commas between")
+    only_operators: str = flag("", "names of the operators to use, with commas between")
     objective: str = flag(
-        "answer",
-        TASK,
-        "what a good answer is: answer, helpful, consistency, judge, or file.py:name",
+        "answer", "what a good answer is: answer, helpful, consistency, judge, or file.py:name"
     )
     max_rewrites: int | None = flag(
         None,
-        TASK,
         "rewrites in an episode (default: 1 on the embedded model, 2 elsewhere)",
         parse=int,
         at_least=1,
         at_most=100,
     )
-    facts_weight: float = weight(0.5, TASK, "weight of the key facts in the score")
-    closeness_weight: float = weight(
-        0.5, TASK, "weight of the closeness to the reference in the score"
-    )
-    willing_weight: float = weight(0.5, TASK, "weight of not refusing in the score")
-    on_point_weight: float = weight(0.5, TASK, "weight of answering what was asked in the score")
-    stable_weight: float = weight(
-        0.5, TASK, "weight of the same answer to variants of the question"
-    )
-    verdict_weight: float = weight(1.0, TASK, "weight of the judge's verdict")
-    drift_weight: float = weight(1.0, TASK, "cost of drifting from the question")
+    facts_weight: float = weight(0.5, "weight of the key facts in the score")
+    closeness_weight: float = weight(0.5, "weight of the closeness to the reference in the score")
+    willing_weight: float = weight(0.5, "weight of not refusing in the score")
+    on_point_weight: float = weight(0.5, "weight of answering what was asked in the score")
+    stable_weight: float = weight(0.5, "weight of the same answer to variants of the question")
+    verdict_weight: float = weight(1.0, "weight of the judge's verdict")
+    drift_weight: float = weight(1.0, "cost of drifting from the question")
     drift_threshold: float = flag(
-        0.2, TASK, "drift (1 - cosine) that costs nothing", at_least=0, at_most=2
+        0.2, "drift (1 - cosine) that costs nothing", at_least=0, at_most=2
     )
 
-    num_processes: int = flag(
-        16, ROLLOUT, "environments that run side by side", at_least=1, at_most=4096
-    )
-    num_steps: int = flag(
-        4, ROLLOUT, "steps of each environment in a rollout", at_least=1, at_most=100_000
-    )
+    num_processes: int = flag(16, "environments that run side by side", at_least=1, at_most=4096)
+    num_steps: int = flag(4, "steps of each environment in a rollout", at_least=1, at_most=100_000)
     num_env_steps: int = flag(
-        10_000, ROLLOUT, "environment steps in all; 1e4 is fine", at_least=1, at_most=10**12
+        10_000, "environment steps in all; 1e4 is fine", at_least=1, at_most=10**12
     )
     batch_size: int | str = flag(
         AUTO,
-        ROLLOUT,
         "model calls under way at once on each server; auto finds out what it can serve",
         parse=batch_size,
         at_least=1,
         at_most=1024,
     )
-    use_batching: bool = flag(True, ROLLOUT, "make up to --batch-size calls at once")
+    use_batching: bool = flag(True, "make up to --batch-size calls at once")
     max_failed_share: float = flag(
         0.5,
-        ROLLOUT,
         "a rollout of which more than this share failed is collected again, not trained on",
         above=0,
         at_most=1,
     )
     group_by_model: bool = flag(
-        False,
-        ROLLOUT,
-        "never ask a server for both models at once (done by itself where only one fits)",
+        False, "never ask a server for both models at once (done by itself where only one fits)"
     )
 
-    lr: float = flag(PPOSettings.lr, ALGORITHM, "learning rate", above=0, at_most=1)
-    gamma: float = flag(PPOSettings.gamma, ALGORITHM, "discount", at_least=0, at_most=1)
-    gae_lambda: float = flag(
-        PPOSettings.gae_lambda, ALGORITHM, "lambda of GAE", at_least=0, at_most=1
-    )
+    lr: float = flag(PPOSettings.lr, "learning rate", above=0, at_most=1)
+    gamma: float = flag(PPOSettings.gamma, "discount", at_least=0, at_most=1)
+    gae_lambda: float = flag(PPOSettings.gae_lambda, "lambda of GAE", at_least=0, at_most=1)
     clip_param: float = flag(
-        PPOSettings.clip_param, ALGORITHM, "clipping range of PPO", above=0, at_most=LARGEST_WEIGHT
+        PPOSettings.clip_param, "clipping range of PPO", above=0, at_most=LARGEST_WEIGHT
     )
-    ppo_epoch: int = flag(
-        PPOSettings.ppo_epoch, ALGORITHM, "epochs over a rollout", at_least=1, at_most=1000
-    )
+    ppo_epoch: int = flag(PPOSettings.ppo_epoch, "epochs over a rollout", at_least=1, at_most=1000)
     num_mini_batch: int = flag(
         PPOSettings.num_mini_batch,
-        ALGORITHM,
         "mini-batches in an epoch over a full rollout; fewer of the same size over a smaller one",
         at_least=1,
     )
-    entropy_coef: float = weight(PPOSettings.entropy_coef, ALGORITHM, "weight of the entropy bonus")
-    value_loss_coef: float = weight(
-        PPOSettings.value_loss_coef, ALGORITHM, "weight of the value loss"
-    )
+    entropy_coef: float = weight(PPOSettings.entropy_coef, "weight of the entropy bonus")
+    value_loss_coef: float = weight(PPOSettings.value_loss_coef, "weight of the value loss")
     max_grad_norm: float = flag(
-        PPOSettings.max_grad_norm, ALGORITHM, "gradients are clipped to this norm", above=0
+        PPOSettings.max_grad_norm, "gradients are clipped to this norm", above=0
     )
-    use_linear_lr_decay: bool = flag(False, ALGORITHM, "let the learning rate fall to 0")
+    use_linear_lr_decay: bool = flag(False, "let the learning rate fall to 0")
     target_kl: float | None = flag(
         PPOSettings.target_kl,
-        ALGORITHM,
         "end an update that moves further than 1.5 times this",
         parse=float,
         above=0,
     )
     hidden_size: int = flag(
-        0,
-        ALGORITHM,
-        "width of the policy's two layers; 0: a linear policy",
-        at_least=0,
-        at_most=16_384,
+        0, "width of the policy's two layers; 0: a linear policy", at_least=0, at_most=16_384
     )
 
-    use_eval: bool = flag(True, EVALUATION, "evaluate the policy when it is trained")
+    use_eval: bool = flag(True, "evaluate the policy when it is trained")
     eval_questions: int | None = flag(
-        None, EVALUATION, "held-out questions to evaluate on (default: all)", parse=int, at_least=1
+        None, "held-out questions to evaluate on (default: all)", parse=int, at_least=1
     )
     eval_interval: int = flag(
-        8,
-        EVALUATION,
-        "updates between points of the curve Reward/heldout; 0 draws none",
-        at_least=0,
+        8, "updates between points of the curve Reward/heldout; 0 draws none", at_least=0
     )
-    eval_sample: int = flag(
-        32, EVALUATION, "held-out questions behind that curve, always the same", at_least=1
-    )
+    eval_sample: int = flag(32, "held-out questions behind that curve, always the same", at_least=1)
 
-    seed: int = flag(1, RUN, "seed of everything random", at_least=0, at_most=2**32 - 1)
+    seed: int = flag(1, "seed of everything random", at_least=0, at_most=2**32 - 1)
     run_dir: str | None = flag(
-        None, RUN, "directory of the run (default: runs/ and the time)", parse=str
+        None, "directory of the run (default: runs/ and the time)", parse=str
     )
     config: str | None = flag(
-        None, RUN, "file with flags, such as a run's config.json; the command line wins", parse=str
+        None, "file with flags, such as a run's config.json; the command line wins", parse=str
     )
-    resume: bool = flag(False, RUN, "go on from the last checkpoint of --run-dir")
-    save_interval: int = flag(1, RUN, "updates between checkpoints", at_least=1)
-    log_interval: int = flag(1, RUN, "updates between log entries", at_least=1)
-    use_report: bool = flag(True, RUN, "end with report.html in --run-dir")
+    resume: bool = flag(False, "go on from the last checkpoint of --run-dir")
+    save_interval: int = flag(1, "updates between checkpoints", at_least=1)
+    log_interval: int = flag(1, "updates between log entries", at_least=1)
+    use_report: bool = flag(True, "end with report.html in --run-dir")
 
     @property
     def max_workers(self) -> int | None:
@@ -277,12 +231,10 @@ def build_parser(prog: str, description: str) -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
-    groups: dict[str, Any] = {}
     for item in fields(Settings):
-        name = item.metadata["group"]
-        if name not in groups:
-            groups[name] = parser.add_argument_group(name)
-        add_flag(groups[name], item)
+        if item.name in GROUPS:
+            group = parser.add_argument_group(GROUPS[item.name])
+        add_flag(group, item)
     return parser
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from query_mutator.base.children import module_command, module_environment
 from query_mutator.base.errors import UserError
-from query_mutator.base.terminal import OneLineParser, as_main, leave
+from query_mutator.base.terminal import OneLineParser, exit_code, leave
 from query_mutator.base.weights import gguf_path
 
 MODEL_NAME = "smollm2:135m"
@@ -170,7 +170,5 @@ def run(argv: Sequence[str] | None = None, prog: str = "query-mutator serve-embe
     os._exit(0)
 
 
-main = as_main(run)
-
 if __name__ == "__main__":
-    leave(main())
+    leave(exit_code(run))

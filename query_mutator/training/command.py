@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from query_mutator.base.errors import ServerUnavailableError, UserError
 from query_mutator.base.flags import option_of
-from query_mutator.base.terminal import printable, say_error, show_warnings
+from query_mutator.base.terminal import command_line, printable, say_error, show_warnings
 from query_mutator.models.backend import BackendStatus
 from query_mutator.models.connect import told_digests
 from query_mutator.models.session import Models, open_models
@@ -137,7 +137,7 @@ def _train(
         f"{summary['env_steps']} steps in {summary['wall_time_s']:.0f} s, "
         f"{summary['model_calls']} model calls, {summary['failed_calls']} failed, "
         f"{summary['cache_hits']} answered without a call\n"
-        f"use it:  python mutate_query.py --run {printable(shlex.quote(str(run.path)))} "
+        f"use it:  {command_line('mutate')} --run {printable(shlex.quote(str(run.path)))} "
         '"your question"'
     )
     return 0
@@ -232,7 +232,7 @@ def _stopped(error: BaseException, run: RunDirectory, trainer: Trainer) -> int:
 
 
 def _resume_command(run: RunDirectory) -> str:
-    return f"python train_query_mutator.py --resume --run-dir {shlex.quote(str(run.path))}"
+    return f"{command_line('train')} --resume --run-dir {shlex.quote(str(run.path))}"
 
 
 def _write_beginning(run: RunDirectory, save: Callable[[], None], config: dict[str, Any]) -> None:

@@ -18,27 +18,29 @@ from query_mutator.base.stored import stored_as
 from query_mutator.data import sample_questions
 from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.group import BatchedQueryMutationEnv
-from query_mutator.environment.scoring import flow_handlers, gain_flow
+from query_mutator.environment.scoring import gain_flow, scoring_runner
 from query_mutator.environment.transition import Transition
 from query_mutator.models.session import Models
 from query_mutator.runs.checkpoints import Checkpoint, misfit_told
 from query_mutator.runs.curves import CurveWriter
 from query_mutator.runs.directory import SUMMARY, RunDirectory
-from query_mutator.runs.log import (
-    RolloutLog,
-    failure_counts,
-    learning_metrics,
-    performance_metrics,
-    server_metrics,
-)
+from query_mutator.runs.log import RolloutLog
 from query_mutator.runs.settings import Settings
 from query_mutator.runs.tags import HELDOUT
 from query_mutator.runs.task import Task
 from query_mutator.training.counts import RunCounts, mean_or_none
 from query_mutator.training.progress import Progress
 from query_mutator.training.repeats import Repeats
-from query_mutator.training.time_spent import Moment, Phases, time_metrics
 from query_mutator.training.trainer_state import Learner, read_counts
+from query_mutator.training.update_metrics import (
+    Moment,
+    Phases,
+    failure_counts,
+    learning_metrics,
+    performance_metrics,
+    server_metrics,
+    time_metrics,
+)
 
 
 class Trainer:
@@ -54,22 +56,9 @@ class Trainer:
         max_rewrites: int,
     ) -> None:
         self.settings, self.task, self.models, self.run = settings, task, models, run
-        envs = [
-            QueryMutationEnv(
-                task.train,
-                task.operators,
-                task.objective,
-                models,
-                max_rewrites=max_rewrites,
-                seed=settings.seed,
-                index=index,
-                num_envs=settings.num_processes,
-            )
-            for index in range(settings.num_processes)
-        ]
+        self.envs = environments(settings, task, models, max_rewrites=max_rewrites)
         references = [question.reference for question in task.train if question.reference]
         models.encoder.keep([question.question for question in task.train] + references)
-        self.envs = BatchedQueryMutationEnv(envs, settings.max_workers)
         # Its matrices are small: to split them between threads costs more than it saves, and bits.
         torch.set_num_threads(1)
         torch.manual_seed(settings.seed)
@@ -215,14 +204,9 @@ class Trainer:
         counts.trained_transitions += stats.trained_rows
         counts.masked_transitions += log.masked()
         counts.count_calls(self.models.client.counts(), self._before_resume)
+        kinds = counts.failures_by_kind
         counts.note_failures(
-            failure_counts(
-                log,
-                phases.began.calls,
-                phases.collected.calls,
-                kinds=counts.failures_by_kind,
-                collected_again=collected_again,
-            )
+            failure_counts(log, phases, kinds=kinds, collected_again=collected_again)
         )
         if returns := log.returns():
             counts.note_return(float(np.mean(returns)), self.updates)
@@ -232,18 +216,10 @@ class Trainer:
 
     def _measured(self, phases: Phases, steps: int) -> dict[str, float]:
         """How fast an update went, where its time went, and how the servers fared."""
-        servers = self.models.client.servers()
-        found_out = self.settings.max_workers is None
         return {
-            **performance_metrics(
-                phases.began.calls,
-                phases.collected.calls,
-                steps=steps,
-                collect_s=phases.collect_s,
-                learn_s=phases.learn_s,
-            ),
+            **performance_metrics(phases, steps),
             **time_metrics(phases, slots=self._slots()),
-            **server_metrics(phases.began.servers, servers, found_out=found_out),
+            **server_metrics(phases, found_out=self.settings.max_workers is None),
         }
 
     def _curve_writer(self) -> CurveWriter:
@@ -326,8 +302,7 @@ class Trainer:
     def _heldout_gain(self) -> float | None:
         """How much better the policy, as it stands, has a fixed sample of questions answered."""
         env, models = self.envs.envs[0], self.models
-        handlers = flow_handlers(env.objective, models.encoder)
-        runner = models.runner(handlers, max_workers=self.settings.max_workers)
+        runner = scoring_runner(env.objective, models, self.settings.max_workers)
         gains = runner.run(
             [
                 gain_flow(
@@ -346,6 +321,26 @@ class Trainer:
         if writer is not None:
             self._curve_sizes = writer.flush()
         self._saved = self.learner.checkpoint(vars(self.counts), self._curve_sizes)
+
+
+def environments(
+    settings: Settings, task: Task, models: Models, *, max_rewrites: int
+) -> BatchedQueryMutationEnv:
+    """The environments that a run steps side by side."""
+    envs = [
+        QueryMutationEnv(
+            task.train,
+            task.operators,
+            task.objective,
+            models,
+            max_rewrites=max_rewrites,
+            seed=settings.seed,
+            index=index,
+            num_envs=settings.num_processes,
+        )
+        for index in range(settings.num_processes)
+    ]
+    return BatchedQueryMutationEnv(envs, settings.max_workers)
 
 
 def ppo_settings(settings: Settings) -> PPOSettings:

@@ -12,9 +12,9 @@ from pathlib import Path
 from query_mutator.base.terminal import OneLineParser, as_main, printable
 from query_mutator.models.encoders import load_encoder
 from query_mutator.objectives.refusal.detector import find_refusals
-from query_mutator.objectives.refusal.labelled import read_labelled, report
+from query_mutator.objectives.refusal.labelled import LABELLED, read_labelled, report
 
-TEST_FILES = Path("query_mutator/data/refusals/test")
+TEST_FILES = LABELLED / "test"
 SHOWN_CHARACTERS = 100
 
 

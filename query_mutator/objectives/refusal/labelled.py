@@ -13,6 +13,8 @@ from query_mutator.base.terminal import printable
 from query_mutator.base.untrusted import DEEPEST, check_rows, parse_json, read_text
 
 LABELS = ("refusal", "answer")
+LABELLED = Path(__file__).parents[2] / "data" / "refusals"
+"""The shipped ones."""
 LONGEST_TEXT = 100_000
 
 

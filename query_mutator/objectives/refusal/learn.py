@@ -26,10 +26,10 @@ from query_mutator.objectives.refusal.features import (
     hashed_words,
     weighted,
 )
-from query_mutator.objectives.refusal.labelled import LABELS, read_labelled, report
+from query_mutator.objectives.refusal.labelled import LABELLED, LABELS, read_labelled, report
 from query_mutator.objectives.refusal.rules import known_probability, without_markup
 
-TRAIN_FILES = Path("query_mutator/data/refusals/train")
+TRAIN_FILES = LABELLED / "train"
 ONLY_LEARNED = "small_model"
 """Replies of a small model, all of them answers: they say nothing about recall."""
 WANTED_PRECISION = 0.975

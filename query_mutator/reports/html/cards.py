@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import Any
 
-from query_mutator.base.terminal import counted, without_passwords
+from query_mutator.base.terminal import command_line, counted, without_passwords
 from query_mutator.reports.html import findings
 from query_mutator.reports.html.digest import RIGHT
 from query_mutator.reports.html.findings import Material
@@ -122,12 +122,12 @@ def _examples(material: Material, prefix: str) -> Markup | None:
 
 def _settings(material: Material, prefix: str) -> Markup:
     run, config = material.run, material.run.config or {}
-    again = ["python", "train_query_mutator.py", "--config", str(run.path / "config.json")]
+    again = f"{command_line('train')} --config {shlex.quote(str(run.path / 'config.json'))}"
     content: list[Markup] = []
     if config:
         content += [
             note("This repeats the run:"),
-            element("pre", element("code", shlex.join(again))),
+            element("pre", element("code", again)),
         ]
     if command := config.get("command"):
         shown = plain(without_passwords(str(command)), 4000)
@@ -141,7 +141,9 @@ def _settings(material: Material, prefix: str) -> Markup:
         caption = "Settings that are not as they are by default"
         content.append(table(("setting", "value"), rows, caption=caption, kind="texts"))
     environment = [("server", _value(config.get("server", "unknown")))]
-    environment += [(name(key), _value(value)) for key, value in _versions(config).items()]
+    versions = config.get("versions")
+    if isinstance(versions, dict):
+        environment += [(name(key), _value(value)) for key, value in versions.items()]
     content.append(table(("what", "version"), environment, caption="Environment", kind="texts"))
     if settings:
         rows = [(name(key), _value(value)) for key, value in settings.items()]
@@ -149,11 +151,6 @@ def _settings(material: Material, prefix: str) -> Markup:
         summary = element("summary", f"All {len(rows)} settings")
         content.append(element("details", summary, every, class_="data"))
     return card("Settings", "How to repeat it", *content, key=f"{prefix}settings")
-
-
-def _versions(config: dict[str, Any]) -> dict[str, Any]:
-    versions = config.get("versions")
-    return versions if isinstance(versions, dict) else {}
 
 
 def _changed(settings: dict[str, Any]) -> dict[str, Any]:

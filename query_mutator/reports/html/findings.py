@@ -143,17 +143,14 @@ def time_spent(material: Material) -> Stack | None:
     total = float(whole.sum())
     used = {label: float(values.sum()) / total for label, values in seconds.items()}
     most = max(used, key=lambda label: used[label])
-    spent = "Slots stood idle for" if most == "idle" else f"Most of the time went to {_the(most)}:"
+    most_of_it = f"the {most} model" if most in ("target", "mutator", "judge") else most
+    spent = "Slots stood idle for" if most == "idle" else f"Most of the time went to {most_of_it}:"
     says = f"{spent} {used[most]:.0%}"
     if most != "idle" and "idle" in used:
         says += f"; slots stood idle for {used['idle']:.0%}"
     order = [label for label in TIMES.values() if label in shares]
     layers = [(label, shares[label]) for label in order]
     return Stack("time", says, "share of the time of all slots", x, layers)
-
-
-def _the(label: str) -> str:
-    return f"the {label} model" if label in ("target", "mutator", "judge") else label
 
 
 def _aligned(curves: dict[str, Curve], most: int = 100) -> tuple[Numbers, dict[str, Numbers]]:

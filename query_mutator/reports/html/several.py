@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -162,17 +162,16 @@ def comparison_rows(materials: Sequence[Material]) -> tuple[Row, list[Row]]:
         digest, summary = material.digest, material.run.summary or {}
         first, last = digest.tenths() if digest.updates else (None, None)
         ends = [signed(end.mean) if end and end.episodes else "–" for end in (first, last)]
-        seconds = finite(summary.get("wall_time_s"))
         rows.append(
             (
                 material.run.name,
                 f"{digest.transitions:,}",
                 *ends,
-                _signed(summary.get("heldout_gain")),
+                _known(summary.get("heldout_gain")),
                 _evaluated(material),
-                "–" if seconds is None else duration(seconds),
-                _count(summary.get("model_calls")),
-                _count(summary.get("failed_calls")),
+                _known(summary.get("wall_time_s"), duration),
+                _known(summary.get("model_calls"), "{:,.0f}".format),
+                _known(summary.get("failed_calls"), "{:,.0f}".format),
             )
         )
     return head, rows
@@ -261,16 +260,11 @@ def _evaluated(material: Material) -> str:
             lead = lead if isinstance(lead, dict) else {}
             low, high = lead.get("low"), lead.get("high")
             known = finite(low) is not None and finite(high) is not None
-            interval = f" [{_signed(low)}, {_signed(high)}]" if known else ""
-            return f"{_signed(lead.get('mean'))}{interval}{stale}"
+            interval = f" [{_known(low)}, {_known(high)}]" if known else ""
+            return f"{_known(lead.get('mean'))}{interval}{stale}"
     return "–"
 
 
-def _signed(value: Any) -> str:
+def _known(value: Any, write: Callable[[float], str] = signed) -> str:
     known = finite(value)
-    return "–" if known is None else signed(known)
-
-
-def _count(value: Any) -> str:
-    known = finite(value)
-    return "–" if known is None else f"{known:,.0f}"
+    return "–" if known is None else write(known)
