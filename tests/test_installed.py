@@ -67,8 +67,8 @@ def test_the_command_tells_its_version_and_commands(installed: Path, tmp_path: P
 def test_it_trains_evaluates_and_reports_without_a_checkout(
     installed: Path, tmp_path: Path
 ) -> None:
-    flags = ["--server", "embedded", "--num-env-steps", "64", "--num-processes", "8"]
-    flags += ["--num-steps", "4", "--max-tokens-answer", "12", "--num-questions", "8"]
+    flags = ["--server", "embedded", "--num-env-steps", "16", "--num-processes", "4"]
+    flags += ["--num-steps", "2", "--max-tokens-answer", "8", "--num-questions", "8"]
     flags += ["--only-operators", "qa,tidy", "--eval-questions", "4", "--eval-interval", "0"]
     ended = run(installed, "train", *flags, "--run-dir", "run", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
