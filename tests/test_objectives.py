@@ -244,3 +244,16 @@ def test_a_function_that_misbehaves_is_named(body: str, tmp_path: Path, encoder:
     objective = load_objective(f"{file}:f", Weights())
     with pytest.raises(UserError, match=r"mine\.py:f"):
         objective(Batch([""], [""], ["abc"], [""], [()], encoder.encode))
+
+
+def test_a_file_of_before_imports_from_where_things_stood(tmp_path: Path, encoder: Encoder) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from model_client.calls import Call\n"
+        "from objectives.base import Score, Term\n"
+        "def mine(batch):\n"
+        "    return [Score({'one': Term(1.0)}) for _ in batch.answers]\n"
+    )
+    found = load_objective(f"{file}:mine", Weights())
+    (score,) = found(Batch(["q"], ["q"], ["a"], [""], [()], encoder.encode))
+    assert score.total == 1.0
