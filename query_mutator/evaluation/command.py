@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -12,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from query_mutator.base.errors import ServerUnavailableError, UserError, refused
 from query_mutator.base.terminal import (
@@ -25,7 +22,8 @@ from query_mutator.base.terminal import (
 )
 from query_mutator.data import Question, load_questions, sample_questions, split_questions
 from query_mutator.environment.scoring import scoring_runner
-from query_mutator.evaluation.comparison import compare
+from query_mutator.evaluation.comparison import Findings, compare
+from query_mutator.evaluation.conditions import conditions
 from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
 from query_mutator.evaluation.measuring import Asking, Measured, fingerprint, measure_flow
 from query_mutator.evaluation.rating import helpful_rate, judge_and_facts
@@ -39,11 +37,13 @@ from query_mutator.evaluation.trained_policy import (
     load_trained,
     use_one_thread,
 )
-from query_mutator.evaluation.verdict import decide, decide_together
-from query_mutator.models.connect import told_digests
+from query_mutator.evaluation.verdict import Conclusion, decide, decide_together
+from query_mutator.models.encoders import Encoder
 from query_mutator.models.outages import Outage
 from query_mutator.models.session import Models, open_models
+from query_mutator.objectives.version import SCORING
 from query_mutator.runs.directory import RunDirectory
+from query_mutator.runs.scores import TRAINED_UNDER, told_of_another_score
 from query_mutator.runs.settings import Settings, may_ask_judge
 from query_mutator.runs.task import Finished, Task, load_run, load_task, model_settings, say_servers
 
@@ -51,9 +51,6 @@ logger = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
 TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
-SCORING = 2
-"""To be raised with any change of how questions are edited or answers scored: records made before
-are then not used."""
 
 
 @dataclass(frozen=True)
@@ -200,27 +197,53 @@ def evaluate(
     trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
 ) -> Evaluated:
     """Asks, compares, writes and prints."""
+    if note := told_of_another_score(trained.trained_under):
+        print(printable(f"note: {note}"), file=sys.stderr)
     records = _measure(trained, task, models, plan, settings)
     heldout, failures = _asked_in_every_way(plan.heldout, records)
     training, failures_in_training = _asked_in_every_way(plan.training, records)
     if not heldout or not training:
         reason = (failures or failures_in_training)[0]
         raise ServerUnavailableError(f"no question could be asked in every way ({reason})")
-    findings = compare(heldout, training, helpful_rate(models.encoder))
+    about = _about(trained, models, plan, settings) | {"left_out": len(failures)}
+    concluded = conclude(heldout, training, plan, about, models.encoder)
+    print(f"\n{concluded.text}\n")
+    print(printable(f"picture: {plan.directory / PICTURE}"))
+    return Evaluated(heldout, concluded.findings.best_single)
+
+
+@dataclass(frozen=True)
+class Concluded:
+    """What an evaluation came to, as it was written."""
+
+    findings: Findings
+    conclusion: Conclusion
+    text: str
+
+
+def conclude(
+    heldout: Sequence[Measured],
+    training: Sequence[Measured],
+    plan: Plan,
+    about: dict[str, Any],
+    encoder: Encoder,
+) -> Concluded:
+    """Compares what was measured, and writes it to the directory of the plan."""
+    findings = compare(heldout, training, helpful_rate(encoder))
     conclusion = decide(findings, margin=plan.margin)
-    judge = judge_and_facts(plan.heldout, heldout) if settings.objective == "judge" else None
+    judge = judge_and_facts(plan.heldout, heldout) if about["objective"] == "judge" else None
     text = as_text(findings, conclusion, judge)
-    if failures:
-        text = f"{counted(len(failures), 'question')} left out: a call failed.\n\n{text}"
+    if about["left_out"]:
+        text = f"{counted(about['left_out'], 'question')} left out: a call failed.\n\n{text}"
+    if note := told_of_another_score(about[TRAINED_UNDER]):
+        text = f"Note: {note}.\n\n{text}"
     (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
-    about = _about(trained, models, plan, settings)
-    about["judge"] = asdict(judge) | {"agreement": judge.agreement} if judge else None
-    about |= {"margin": plan.margin, "left_out": len(failures)}
+    about = about | {"judge": asdict(judge) | {"agreement": judge.agreement} if judge else None}
+    about |= {"margin": plan.margin}
     figures = json.dumps(as_json(findings, conclusion, about), indent=2, ensure_ascii=False)
     (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
-    print(f"\n{text}\n")
-    print(printable(f"picture: {draw(findings, conclusion, plan.directory / PICTURE)}"))
-    return Evaluated(heldout, findings.best_single)
+    draw(findings, conclusion, plan.directory / PICTURE)
+    return Concluded(findings, conclusion, text)
 
 
 def _about(
@@ -229,6 +252,8 @@ def _about(
     """What was evaluated, and by which models."""
     return {
         "env_steps": trained.env_steps,
+        "score": SCORING if trained.trained_under else None,
+        TRAINED_UNDER: list(trained.trained_under),
         "objective": settings.objective,
         "dataset": plan.dataset or "shipped",
         "target_model": models.roles.target_model,
@@ -243,7 +268,7 @@ def _measure(
     """The questions of the plan, asked; what an interruption leaves is kept."""
     asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
     with refused(f"cannot write to {plan.directory}"):
-        records = Records(plan.directory, _fingerprint(asking, settings, task, models))
+        records = Records(plan.directory, conditions(asking, settings, task, models))
     try:
         _ask(plan, asking, models, records, settings.max_workers)
     except (KeyboardInterrupt, ServerUnavailableError):
@@ -300,25 +325,3 @@ def _name(dataset: str | None, of_run: Settings, settings: Settings) -> str:
     if may_ask_judge(settings) and settings.judge_model != of_run.judge_model:
         parts.append(f"judge_{settings.judge_model}")
     return "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts if part)
-
-
-def _fingerprint(asking: Asking, settings: Settings, task: Task, models: Models) -> str:
-    """Changes with all that a measured question depends on, other than the question itself."""
-    assert isinstance(asking.policy, torch.nn.Module)
-    weights = hashlib.sha256()
-    for name, value in sorted(asking.policy.state_dict().items()):
-        weights.update(name.encode() + value.numpy().tobytes())
-    parts = [
-        weights.hexdigest(),
-        task.objective_source,
-        asdict(asking.roles),
-        told_digests(models.client.backends),
-        [asdict(operator) for operator in asking.operators],
-        {key: value for key, value in settings.stored().items() if "weight" in key},
-        settings.objective,
-        settings.drift_threshold,
-        settings.max_rewrites,
-        settings.embedding_model,
-        SCORING,
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
