@@ -51,6 +51,7 @@ logger = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
 TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
+SHIPPED = "shipped"
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def _evaluate_run(
     trained = load_trained(run, settings, operators)
     task = load_task(settings, operators)
     check_same_task(run, task)
-    heldout = _other_heldout(dataset, task, settings) if dataset else task.heldout
+    heldout = other_heldout(dataset, task, settings) if dataset else task.heldout
     directory = Path(output) if output else run.path / _name(dataset, of_run, settings)
     script = Path(sys.argv[0]).name
     typed = f"python {script}" if script.endswith(".py") else script
@@ -153,7 +154,7 @@ def _evaluate_run(
         return evaluate(trained, task, models, plan, settings)
 
 
-def _other_heldout(dataset: str, task: Task, settings: Settings) -> list[Question]:
+def other_heldout(dataset: str, task: Task, settings: Settings) -> list[Question]:
     """The held-out questions of another file, without those that the run was trained on."""
     heldout = split_questions(load_questions(dataset))[1]
     trained_on = {question.meaning for question in task.train}
@@ -255,7 +256,7 @@ def _about(
         "score": SCORING if trained.trained_under else None,
         TRAINED_UNDER: list(trained.trained_under),
         "objective": settings.objective,
-        "dataset": plan.dataset or "shipped",
+        "dataset": plan.dataset or SHIPPED,
         "target_model": models.roles.target_model,
         "mutator_model": models.roles.mutator_model,
         "judge_model": models.roles.judge_model if may_ask_judge(settings) else None,

@@ -25,11 +25,11 @@ def trained_under(run: RunDirectory, objective: str) -> list[int]:
         raise UserError(f"{run.path / CONFIG} is damaged: {TRAINED_UNDER}, {error}") from error
 
 
-def told_of_another_score(scores: Sequence[int]) -> str:
-    """What to say of a policy trained under these scores and judged by today's, or ""."""
-    if not scores or set(scores) == {SCORING}:
+def told_of_another_score(scores: Sequence[int], judged_by: int = SCORING) -> str:
+    """What to say of a policy that was trained under other scores than it is judged by, or ""."""
+    if not scores or set(scores) == {judged_by}:
         return ""
     return (
-        f"the policy was trained under {named(scores)}; it is judged by score {SCORING}: "
+        f"the policy was trained under {named(scores)}; it is judged by score {judged_by}: "
         "train anew to learn what that pays for"
     )

@@ -28,11 +28,12 @@ from query_mutator.reports.html.figures import (
     Stack,
     stacked,
 )
-from query_mutator.reports.html.markup import name
+from query_mutator.reports.html.markup import name, plain
 from query_mutator.reports.html.scales import signed
 from query_mutator.reports.runs import Run
 from query_mutator.runs import tags
 from query_mutator.runs.directory import RunDirectory
+from query_mutator.runs.scores import TRAINED_UNDER, told_of_another_score
 
 TIMES = {
     tags.TIME_TARGET: "target",
@@ -246,6 +247,15 @@ def evaluated_after(material: Material) -> int | None:
     then = finite((material.evaluation or {}).get("env_steps"))
     last = finite((material.run.summary or {}).get("env_steps"))
     return None if then is None or last is None or then == last else int(then)
+
+
+def another_score(evaluation: dict[str, Any]) -> str:
+    """A sentence where the policy was trained under another score than it is judged by, or ""."""
+    scores, judged_by = evaluation.get(TRAINED_UNDER), evaluation.get("score")
+    if not isinstance(scores, list) or type(judged_by) is not int:
+        return ""
+    told = told_of_another_score([one for one in scores if type(one) is int], judged_by)
+    return f"{told[:1].upper()}{plain(told[1:], 300)}. " if told else ""
 
 
 def evaluated(evaluation: dict[str, Any]) -> str:

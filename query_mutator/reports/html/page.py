@@ -89,6 +89,7 @@ def _headline(material: Material) -> tuple[str, str]:
     if material.evaluation is not None:
         verdict = material.evaluation["verdict"]
         sentence = plain(verdict["sentence"], 600)
+        sentence = f"{sentence} {findings.another_score(material.evaluation)}".rstrip()
         claim = HEADLINES.get(str(verdict.get("outcome")), "What the run learned")
         if (after := findings.evaluated_after(material)) is not None:
             claim = f"Evaluated after {counted(after, 'step')}: {claim[:1].lower()}{claim[1:]}"
