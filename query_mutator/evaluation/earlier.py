@@ -69,7 +69,7 @@ def of_the_verdict(
     for size in range(count, len(questions) + 1):
         sample = sample_questions(questions, size)
         found = [known[question.id] for question in sample if question.id in known]
-        if len(found) == count:
+        if found and len(found) == count:
             return found
     raise UserError(f"its records do not hold the {count} questions of its verdict")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +43,8 @@ from query_mutator.runs.transitions import read_log
 logger = logging.getLogger(__name__)
 
 RESCORED = "rescored"
-ABOUT = ("env_steps", "objective", "dataset", "target_model", "mutator_model", "judge_model")
-"""What an evaluation says of itself that does not hang on the score."""
+ABOUT = ("dataset", "target_model", "mutator_model", "judge_model")
+"""What an evaluation says of the answers that it is of."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,7 @@ def _rescore_evaluations(run: LoggedRun, new: Path) -> Iterator[tuple[str, dict[
             earlier = read_earlier(directory)
             sentence = _rescore_evaluation(run, earlier, new / directory.name)
         except (UserError, ValueError) as error:
+            shutil.rmtree(new / directory.name, ignore_errors=True)
             logger.warning("%s is left out: %s", directory, error)
             continue
         yield directory.name, {"as_logged": earlier.sentence, "rescored": sentence}
@@ -184,11 +186,13 @@ def _rescore_evaluation(run: LoggedRun, earlier: Earlier, new: Path) -> str:
     heldout, training = measured_again(others, heldout), measured_again(run.again, training)
     figures = earlier.figures
     scores = figures.get(TRAINED_UNDER, [UNTOLD] if run.score else [])
-    about = {name: figures.get(name) for name in ABOUT} | {
-        "objective": run.settings.objective,
-        "left_out": earlier.count("left_out"),
+    about = {
+        "env_steps": figures.get("env_steps"),
         "score": run.score,
         TRAINED_UNDER: stored_as(list[int], scores, TRAINED_UNDER),
+        "objective": run.settings.objective,
+        **{name: figures.get(name) for name in ABOUT},
+        "left_out": earlier.count("left_out"),
     }
     margin = figures.get("margin")
     margin = margin if isinstance(margin, float) else MARGIN
