@@ -108,8 +108,8 @@ def test_a_run_of_before_goes_on_from_its_checkpoint(
         common = min(len(asked), len(then))
         assert asked[:common] == then[:common]
     made, known = first_steps(after), first_steps(before)
-    for step in made.keys() & known.keys():
-        assert made[step] == known[step]
+    for question_and_operator in made.keys() & known.keys():
+        assert made[question_and_operator] == known[question_and_operator]
     assert all(tensor.isfinite().all() for tensor in weights(old_run).values())
     assert json.loads((old_run / "summary.json").read_text())["env_steps"] == 48
     config = json.loads((old_run / "config.json").read_text())
