@@ -12,18 +12,28 @@ from query_mutator.base.pictures import figure
 from query_mutator.base.stored import without_infinities
 from query_mutator.base.tables import Rows, layout
 from query_mutator.base.terminal import counted, printable
+from query_mutator.evaluation.apart import TERMS
 from query_mutator.evaluation.comparison import Findings, Way
+from query_mutator.evaluation.gap import Gap
+from query_mutator.evaluation.gap_text import gap_as_json, gap_as_text
+from query_mutator.evaluation.measuring import UNCHANGED
+from query_mutator.evaluation.moved import with_interval
 from query_mutator.evaluation.several import Together
 from query_mutator.evaluation.statistics import FEWEST_SHOWN, Difference
-from query_mutator.evaluation.verdict import Conclusion, with_interval
+from query_mutator.evaluation.verdict import Conclusion
 from query_mutator.objectives.judge import JudgeAgreement
 
 MOST_CATEGORIES = 40
 LONGEST_LABEL = 40
-HEADINGS = ("", "score", "policy ahead by", "target calls", "mutator calls", "seconds")
+HEADINGS = ("policy ahead by", "target calls", "mutator calls", "seconds")
 
 
-def as_text(findings: Findings, conclusion: Conclusion, judge: JudgeAgreement | None = None) -> str:
+def as_text(
+    findings: Findings,
+    conclusion: Conclusion,
+    judge: JudgeAgreement | None = None,
+    gap: Gap | None = None,
+) -> str:
     """The tables for the terminal, the conclusion last."""
     best = findings.best_single
     gains = [
@@ -39,16 +49,17 @@ def as_text(findings: Findings, conclusion: Conclusion, judge: JudgeAgreement | 
     parts = [
         f"{counted(findings.questions, 'held-out question')}; means for a question, with 95 % "
         "intervals that hold together within a table",
-        _table([HEADINGS, *map(_row, findings.ways)]),
+        _ways_table(findings.ways),
         f"single operators (on {counted(findings.training_questions, 'training question')} the "
         f"best is {best})",
-        _table([HEADINGS, *map(_row, findings.operators)]),
+        _ways_table(findings.operators),
         "by category, policy against unchanged",
         _table([("", "questions", "unchanged", "policy", "difference"), *gains]),
         "the policy chose: "
         + ", ".join(f"{name} {share:.0%}" for name, share in findings.chosen.items()),
         *_length_line(findings),
         *_judge_line(judge),
+        *(gap_as_text(gap, best) if gap else []),
         conclusion.sentence,
     ]
     return "\n\n".join("\n".join(map(printable, part.split("\n"))) for part in parts)
@@ -57,8 +68,13 @@ def as_text(findings: Findings, conclusion: Conclusion, judge: JudgeAgreement | 
 def several_as_text(together: Together, conclusion: Conclusion) -> str:
     """The table of several policies, the conclusion last."""
     rows = [
-        (name, with_interval(ahead), ", ".join(f"{lead:+.3f}" for lead in together.each[name]))
+        (name, with_interval(ahead), _each(together.each[name]))
         for name, ahead in together.ahead.items()
+    ]
+    after = 1 + list(together.ahead).index(UNCHANGED)
+    rows[after:after] = [
+        (f"  in {name}", with_interval(gain), _each(together.each_apart[name]))
+        for name, gain in together.apart.items()
     ]
     return "\n\n".join(
         [
@@ -95,9 +111,13 @@ def _judge_line(judge: JudgeAgreement | None) -> list[str]:
     ]
 
 
-def as_json(findings: Findings, conclusion: Conclusion, about: dict[str, Any]) -> dict[str, Any]:
+def as_json(
+    findings: Findings, conclusion: Conclusion, about: dict[str, Any], gap: Gap | None = None
+) -> dict[str, Any]:
     """All figures, for programs; null for the ends of an unknown interval."""
-    return {"verdict": asdict(conclusion), **without_infinities({**about, **asdict(findings)})}
+    between_twins = gap_as_json(gap, findings.best_single) if gap else None
+    figures = {**about, **asdict(findings), "gap": between_twins}
+    return {"verdict": asdict(conclusion), **without_infinities(figures)}
 
 
 def draw(findings: Findings, conclusion: Conclusion, path: Path) -> Path:
@@ -141,15 +161,28 @@ def _table(rows: Rows) -> str:
     return layout(rows, indent="  ")
 
 
-def _row(way: Way) -> tuple[str, ...]:
+def _ways_table(ways: Sequence[Way]) -> str:
+    """A row for each way of asking; facts and wording where the objective tells them."""
+    worth = [
+        "score",
+        *(name for name in TERMS if any(getattr(way, name) is not None for way in ways)),
+    ]
+    return _table([("", *worth, *HEADINGS), *(_row(way, worth) for way in ways)])
+
+
+def _row(way: Way, worth: Sequence[str]) -> tuple[str, ...]:
     return (
         way.name,
-        f"{way.score:.3f}",
+        *(f"{getattr(way, name):.3f}" for name in worth),
         with_interval(way.policy_ahead) if way.policy_ahead else "",
         f"{way.target_calls:.2f}",
         f"{way.mutator_calls:.2f}",
         f"{way.seconds:.2f}",
     )
+
+
+def _each(leads: Sequence[float]) -> str:
+    return ", ".join(f"{lead:+.3f}" for lead in leads)
 
 
 def _label(text: str) -> str:
