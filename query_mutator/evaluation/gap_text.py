@@ -11,6 +11,7 @@ from query_mutator.evaluation.comparison import POLICY
 from query_mutator.evaluation.gap import REWRITER, SCORE, Closed, Closer, Gap
 from query_mutator.evaluation.measuring import UNCHANGED
 from query_mutator.evaluation.moved import parts_told, with_interval
+from query_mutator.evaluation.statistics import Difference
 
 NONE = "—"
 MARK = "*"
@@ -29,9 +30,9 @@ def gap_sentence(gap: Gap, best_single: str) -> str:
     if not side.told or by_policy is None:
         return f"{asked} are not shown to score higher: {with_interval(side.gap)}{told}."
     says = f"{asked} score {with_interval(side.gap)} higher{told}: the policy closes "
-    says += f"{_percent(by_policy.mean)} of that"
+    says += f"{_share(by_policy)} of that"
     if best_single != UNCHANGED and (always := gap.closed_by(best_single).share):
-        says += f", always using {best_single} {_percent(always.mean)}"
+        says += f", always using {best_single} {_share(always)}"
     return f"{says}."
 
 
@@ -44,7 +45,8 @@ def gap_as_text(gap: Gap, best_single: str) -> list[str]:
     heads = [head for name in gap.sides for head in (name, "of the gap")]
     rows = [("", *heads), *(_row(closer, gap) for closer in gap.closers)]
     parts = [
-        f"asked clearly and as people type, unchanged ({counted(gap.pairs, 'pair')})",
+        "the gap between twins: the same questions asked clearly and as people type, unchanged "
+        f"({counted(gap.pairs, 'pair')})",
         layout(sides, indent="  "),
         "what is gained on the messy wording, and the share of the gap that this closes",
         layout(rows, indent="  "),
@@ -66,15 +68,10 @@ def _row(closer: Closer, gap: Gap) -> tuple[str, ...]:
 
 
 def _cells(closed: Closed) -> tuple[str, str]:
-    share = closed.share
-    if share is None:
-        return with_interval(closed.gain), NONE
-    return with_interval(closed.gain), f"{_percent(share.mean)} [{_ends(share.low, share.high)}]"
+    return with_interval(closed.gain), _share(closed.share) if closed.share else NONE
 
 
-def _ends(low: float, high: float) -> str:
-    return f"{low:.0%}, {high:.0%}".replace("%", "")
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
+def _share(share: Difference) -> str:
+    """The share and its interval in per cent; there is none of a gap told by too few pairs."""
+    mean, low, high = (f"{100 * value:.0f}" for value in (share.mean, share.low, share.high))
+    return f"{mean} % [{low}, {high}]"

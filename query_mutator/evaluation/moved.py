@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from query_mutator.evaluation.apart import FACTS
 from query_mutator.evaluation.statistics import FEWEST_SHOWN, Difference
 
 
@@ -29,7 +30,7 @@ def parts_told(parts: Mapping[str, Difference]) -> str:
 
 
 def which_moved(gain: Difference, parts: Mapping[str, Difference]) -> str:
-    """What to add to a sentence on the gain: which parts moved, and by how much.
+    """How a sentence on the gain goes on, up to its full stop: which parts moved, by how much.
 
     >>> gain = Difference(0.1, 0.05, 0.15, 0.02, 2.5, 100)
     >>> which_moved(gain, {"facts": Difference(0, -0.1, 0.1, 0.04, 2.5, 100), "wording": gain})
@@ -37,19 +38,21 @@ def which_moved(gain: Difference, parts: Mapping[str, Difference]) -> str:
     """
     if not parts:
         return ""
-    figures = parts_told(parts)
-    if len(parts) == 1:
-        return f": {figures}"
     ways = {name: _direction(moved) for name, moved in parts.items()}
     moving = [name for name, way in ways.items() if way]
-    if not moving:
-        return f"; neither {' nor '.join(parts)} moved for certain: {figures}"
-    if _direction(gain) and all(ways[name] == _direction(gain) for name in moving):
-        by = f"by {' and '.join(moving)}" if len(moving) > 1 else f"mostly by {moving[0]}"
-        return f", {by}: {figures}"
-    said = [f"{name} {'rose' if ways[name] > 0 else 'fell'}" for name in moving]
-    said += [f"{name} not for certain" for name in parts if name not in moving]
-    return f"; {', '.join(said)}: {figures}"
+    if moving and _direction(gain) and all(ways[name] == _direction(gain) for name in moving):
+        mostly = "mostly " if len(moving) < len(parts) else ""
+        return f", {mostly}by {' and '.join(moving)}: {parts_told(parts)}"
+    if not moving and len(parts) > 1:
+        return f". Neither {' nor '.join(parts)} is shown to have moved: {parts_told(parts)}"
+    said = ", ".join(_moved(name, way) for name, way in ways.items())
+    return f". {said[:1].upper()}{said[1:]}: {parts_told(parts)}"
+
+
+def _moved(name: str, way: int) -> str:
+    if way:
+        return f"{name} {'rose' if way > 0 else 'fell'}"
+    return f"{name} {'are' if name == FACTS else 'is'} not shown to have moved"
 
 
 def _direction(moved: Difference) -> int:

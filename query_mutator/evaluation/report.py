@@ -122,38 +122,47 @@ def as_json(
 
 def draw(findings: Findings, conclusion: Conclusion, path: Path) -> Path:
     """The policy's lead over every alternative, and its gain in every category, as a PNG."""
-    rows = [way for way in findings.ways if way.policy_ahead] + list(findings.operators)
-    leads = [(way.name, way.policy_ahead) for way in rows if way.policy_ahead]
+    leads = [(*_lead(way), "tab:blue") for way in findings.ways if way.policy_ahead]
+    after = 1 + [name for name, *_ in leads].index(UNCHANGED)
+    parts = [(f"in {name}", gain, "tab:purple") for name, gain in findings.apart.items()]
+    leads[after:after] = parts
+    few = len(leads)
+    leads += [(*_lead(way), "0.45") for way in findings.operators]
     gains = [
-        (f"{gain.category} ({gain.questions})", gain.difference)
+        (f"{gain.category} ({gain.questions})", gain.difference, "tab:green")
         for gain in findings.categories[:MOST_CATEGORIES]
     ]
     height = 1.6 + 0.26 * max(len(leads), len(gains))
     with figure(path, (11, height), panels=2) as (drawn, (left, right)):
-        few = len([way for way in findings.ways if way.policy_ahead])
-        _forest(left, leads, ["tab:blue"] * few + ["0.45"] * (len(leads) - few))
+        _forest(left, leads)
         left.axhline(few - 0.5, color="0.8", linewidth=0.8)
         left.set_title("Policy's lead over other ways of asking", fontsize=11)
-        _forest(right, gains, ["tab:green"] * len(gains))
+        _forest(right, gains)
         right.set_title("Gain over unchanged, by category", fontsize=11)
         for axes in (left, right):
-            axes.set_xlabel("difference in score, with 95 % intervals")
+            axes.set_xlabel("difference, with 95 % intervals")
         drawn.suptitle(textwrap.fill(printable(conclusion.sentence), 120), fontsize=11)
     return path
 
 
-def _forest(axes: Any, rows: Sequence[tuple[str, Difference]], colours: Sequence[str]) -> None:
-    for place, ((_, difference), colour) in enumerate(zip(rows, colours, strict=True)):
+def _lead(way: Way) -> tuple[str, Difference]:
+    assert way.policy_ahead is not None
+    return way.name, way.policy_ahead
+
+
+def _forest(axes: Any, rows: Sequence[tuple[str, Difference, str]]) -> None:
+    """Differences by name, each with its colour."""
+    for place, (_, difference, colour) in enumerate(rows):
         if difference.groups >= FEWEST_SHOWN:
             axes.plot([difference.low, difference.high], [place, place], color=colour, linewidth=2)
         axes.plot([difference.mean], [place], "o", color=colour, markersize=5)
     axes.axvline(0, color="0.4", linewidth=1, linestyle="--")
-    axes.set_yticks(range(len(rows)), [_label(name) for name, _ in rows], fontsize=9)
+    axes.set_yticks(range(len(rows)), [_label(name) for name, *_ in rows], fontsize=9)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(axis="x", alpha=0.25)
     # One question in a category says nothing about its spread; it must not widen the axis.
-    ends = [end for _, d in rows for end in (d.low, d.high) if abs(end) < 1.5]
-    reach = max([0.05, *map(abs, ends), *(abs(d.mean) for _, d in rows)])
+    ends = [end for _, d, _ in rows for end in (d.low, d.high) if abs(end) < 1.5]
+    reach = max([0.05, *map(abs, ends), *(abs(d.mean) for _, d, _ in rows)])
     axes.set_xlim(-1.08 * reach, 1.08 * reach)
 
 

@@ -81,8 +81,9 @@ def _conclusion(
         worse = "it makes answers worse" if gain.below_0 else f"no gain above {margin:g}"
         sentence = f"{subject} does not help: {asked}, {worse} ({measured}){moved}."
     else:
-        sentence = f"Cannot tell with so few questions: {asked}, the change is {measured}{moved}"
-        sentence += f"; about {needed:,} would be needed." if needed else "."
+        sentence = f"Cannot tell with so few questions: {asked}, the change is {measured}"
+        sentence += f"; about {needed:,} would be needed" if needed else ""
+        sentence += f"{moved}."
     return Conclusion(outcome, sentence, needed)
 
 
