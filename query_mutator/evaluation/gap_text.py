@@ -25,11 +25,13 @@ def gap_sentence(gap: Gap, best_single: str) -> str:
     side = gap.sides[SCORE]
     parts = parts_told({name: side.gap for name, side in gap.sides.items() if name != SCORE})
     told = f" ({parts})" if parts else ""
-    asked = f"Asked clearly, the same {counted(gap.pairs, 'question')}"
+    pairs = counted(gap.pairs, "question")
     by_policy = gap.closed_by(POLICY).share
     if not side.told or by_policy is None:
-        return f"{asked} are not shown to score higher: {with_interval(side.gap)}{told}."
-    says = f"{asked} score {with_interval(side.gap)} higher{told}: the policy closes "
+        change = f"{with_interval(side.gap)}{told}"
+        return f"No gap is shown between clear and messy wording on {pairs}: {change}."
+    says = f"Asked clearly, the same {pairs} score {with_interval(side.gap)} higher{told}: "
+    says += "the policy closes "
     says += f"{_share(by_policy)} of that"
     if best_single != UNCHANGED and (always := gap.closed_by(best_single).share):
         says += f", always using {best_single} {_share(always)}"

@@ -29,7 +29,7 @@ def gap_card(evaluation: dict[str, Any], prefix: str) -> Markup | None:
     if not isinstance(gap, dict) or not isinstance(sides, dict):
         return None
     rows = [
-        (measure, number(side.get("clear")), number(side.get("messy")), _with_ends(side.get("gap")))
+        (measure, _with_ends(side.get("gap")), number(side.get("clear")), number(side.get("messy")))
         for measure in (SCORE, *PARTS)
         if isinstance(side := sides.get(measure), dict)
     ]
@@ -37,7 +37,7 @@ def gap_card(evaluation: dict[str, Any], prefix: str) -> Markup | None:
         return None
     content = [
         note(plain(gap.get("sentence", ""), 600)),
-        table(("", "clear", "messy", "gap"), rows, caption="Both wordings, unchanged"),
+        table(("", "gap", "clear", "messy"), rows, caption="Both wordings, unchanged"),
     ]
     if (closing := closing_forest(evaluation)) is not None:
         content.append(forest_table(closing))
@@ -45,12 +45,12 @@ def gap_card(evaluation: dict[str, Any], prefix: str) -> Markup | None:
 
 
 def _says(gap: dict[str, Any], sides: dict[str, Any]) -> str:
-    asked = f"Asked clearly, {counted(int(finite(gap.get('pairs')) or 0), 'question')}"
+    pairs = counted(int(finite(gap.get("pairs")) or 0), "question")
     side = sides.get(SCORE)
     told = interval(side.get("gap"), "") if isinstance(side, dict) else None
     if told is None or told.certain != "better":
-        return f"{asked} are not shown to score higher than as people type them"
-    return f"{asked} score {signed(told.mean)} higher than as people type them"
+        return f"No gap is shown between clear and messy wording on {pairs}"
+    return f"Asked clearly, {pairs} score {signed(told.mean)} higher than as people type them"
 
 
 def closing_forest(evaluation: dict[str, Any]) -> Forest | None:
