@@ -23,11 +23,19 @@ from query_mutator.base.terminal import (
     progress_bar,
     show_warnings,
 )
-from query_mutator.data import Question, load_questions, sample_questions, split_questions
+from query_mutator.data import Question, load_questions, sample_questions, split_questions, twins_of
 from query_mutator.environment.scoring import scoring_runner
 from query_mutator.evaluation.comparison import compare
 from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
+from query_mutator.evaluation.gap import find_gap
 from query_mutator.evaluation.measuring import Asking, Measured, fingerprint, measure_flow
+from query_mutator.evaluation.pairs import (
+    Pair,
+    choose_pairs,
+    measured_pairs,
+    most_pairs,
+    twins_to_ask,
+)
 from query_mutator.evaluation.rating import helpful_rate, judge_and_facts
 from query_mutator.evaluation.records import Records
 from query_mutator.evaluation.report import as_json, as_text, draw, several_as_text
@@ -68,6 +76,8 @@ class Plan:
     dataset: str | None = None
     """The file that the held-out questions are from; None for the shipped ones."""
     margin: float = MARGIN
+    pairs: Sequence[Pair] = ()
+    """Held-out questions that are asked both clearly and messily."""
 
 
 def evaluate_finished(finished: Finished) -> None:
@@ -84,6 +94,7 @@ def evaluate_finished(finished: Finished) -> None:
         + (f" --num-questions {settings.eval_questions}" if settings.eval_questions else ""),
         dataset=settings.dataset,
         num_questions=settings.eval_questions,
+        twins=most_pairs(settings.objective, None),
     )
     trained = load_trained(run, settings, task.operators)
     evaluate(trained, task, finished.models, plan, settings)
@@ -124,6 +135,7 @@ def _evaluate_run(
     num_training: int,
     output: str | None,
     margin: float,
+    twins: int | None,
     changes: dict[str, Any],
 ) -> Evaluated:
     """Evaluates one run's policy."""
@@ -150,6 +162,7 @@ def _evaluate_run(
         num_questions=num_questions,
         num_training=num_training,
         margin=margin,
+        twins=most_pairs(settings.objective, twins),
     )
     with open_models(model_settings(settings)) as models:
         say_servers(models, settings)
@@ -188,12 +201,16 @@ def make_plan(
     num_questions: int | None = None,
     num_training: int = TRAINING_QUESTIONS,
     margin: float = MARGIN,
+    twins: int | None = None,
 ) -> Plan:
     """The questions to ask: all, or samples that do not change with the seed of a run."""
     if not heldout:
         raise UserError("no question is held out: an evaluation needs some (split: heldout)")
     chosen = sample_questions(heldout, num_questions)
-    return Plan(chosen, sample_questions(training, num_training), directory, again, dataset, margin)
+    beside = sample_questions(training, num_training)
+    asked = len(chosen) + len(beside)
+    pairs = choose_pairs(chosen, twins_of(chosen, dataset), most=twins, asked=asked)
+    return Plan(chosen, beside, directory, again, dataset, margin, pairs)
 
 
 def evaluate(
@@ -209,14 +226,15 @@ def evaluate(
     findings = compare(heldout, training, helpful_rate(models.encoder))
     conclusion = decide(findings, margin=plan.margin)
     judge = judge_and_facts(plan.heldout, heldout) if settings.objective == "judge" else None
-    text = as_text(findings, conclusion, judge)
+    gap = find_gap(measured_pairs(plan.pairs, records.measured), trained.operators)
+    text = as_text(findings, conclusion, judge, gap)
     if failures:
         text = f"{counted(len(failures), 'question')} left out: a call failed.\n\n{text}"
     (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
     about = _about(trained, models, plan, settings)
     about["judge"] = asdict(judge) | {"agreement": judge.agreement} if judge else None
     about |= {"margin": plan.margin, "left_out": len(failures)}
-    figures = json.dumps(as_json(findings, conclusion, about), indent=2, ensure_ascii=False)
+    figures = json.dumps(as_json(findings, conclusion, about, gap), indent=2, ensure_ascii=False)
     (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
     print(f"\n{text}\n")
     print(printable(f"picture: {draw(findings, conclusion, plan.directory / PICTURE)}"))
@@ -261,6 +279,7 @@ def _ask(
     runner = scoring_runner(asking.objective, models, max_workers)
     singles = replace(asking, policy=None)
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
+    waiting += twins_to_ask(plan.pairs, asking)
     total = len(waiting)
     waiting = [(q, how) for q, how in waiting if fingerprint(q) not in records.measured]
     failed = 0
