@@ -121,13 +121,22 @@ def write_evaluation(run: Path, evaluation: dict[str, Any]) -> None:
 
 
 def evaluation_of(name: str) -> dict[str, Any]:
-    """An evaluation.json with one way, one operator and one category of that name."""
+    """An evaluation.json with one way, one operator, one category and a gap told of that name."""
     lead = {"mean": 0.12, "low": 0.05, "high": 0.19, "groups": 40}
     way = {"score": 0.5, "target_calls": 1.0, "mutator_calls": 0.0, "seconds": 0.1}
+    way |= {"facts": 0.4, "wording": 0.6}
+    closed = {"gain": lead, "share": {**lead, "mean": 0.48}}
     return {
         "verdict": {"outcome": "helps", "sentence": f"The policy helps: {name}"},
         "questions": 40,
         "ways": [{"name": "unchanged", "policy_ahead": lead, **way}],
         "operators": [{"name": name, "policy_ahead": {**lead, "low": -0.1}, **way}],
+        "apart": {"facts": {**lead, "mean": 0.03, "low": -0.02}, "wording": lead},
+        "gap": {
+            "pairs": 30,
+            "sentence": f"Asked clearly, the same 30 questions score higher: {name}",
+            "sides": {"score": {"clear": 0.75, "messy": 0.5, "gap": {**lead, "mean": 0.25}}},
+            "closers": [{"name": name, "asks_mutator": True, "closes": {"score": closed}}],
+        },
         "categories": [{"category": name, "questions": 4, "difference": {**lead, "groups": 4}}],
     }

@@ -29,8 +29,8 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     "batching.commands.parts",
     "query_mutator.base.terminal",
+    "query_mutator.evaluation.moved",
     "query_mutator.evaluation.statistics",
-    "query_mutator.evaluation.verdict",
     "query_mutator.reports.comparison",
     "query_mutator.reports.statistics",
     "query_mutator.reports.tables",

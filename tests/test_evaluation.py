@@ -52,6 +52,11 @@ def test_an_evaluation_ends_in_tables_a_picture_figures_and_a_verdict(
     unchanged = next(way for way in found["ways"] if way["name"] == "unchanged")
     assert unchanged["target_calls"] == 1
     assert unchanged["seconds"] > 0
+    policy = next(way for way in found["ways"] if way["name"] == "policy")
+    for part in ("facts", "wording"):
+        gained = policy[part] - unchanged[part]
+        assert found["apart"][part]["mean"] == pytest.approx(gained)
+        assert f"{part} {gained:+.3f} [" in found["verdict"]["sentence"]
 
 
 def test_what_has_been_measured_is_not_asked_again(
@@ -105,6 +110,7 @@ def test_several_runs_are_judged_together(
     for path in runs:
         score = scores(Path(path))
         leads.append(score["policy"] - score["unchanged"])
+    assert all(f"\n    in {part}  " in shown for part in ("facts", "wording"))
     together = next(line for line in shown.splitlines()[::-1] if line.startswith("  unchanged"))
     assert f"{sum(leads) / 2:+.3f} [" in together
     assert together.endswith(", ".join(f"{lead:+.3f}" for lead in leads))

@@ -168,6 +168,31 @@ def test_an_evaluation_brings_the_report_up_to_date(tmp_path: Path) -> None:
     assert "valuated after" not in page.text
 
 
+def test_facts_wording_and_the_gap_between_twins_are_shown(tmp_path: Path) -> None:
+    lines = [transition(number) for number in range(200)]
+    run = write_run(tmp_path / "run", lines, evaluation=evaluation_of("tidy"))
+    page = Parsed(write_report([run], tmp_path / "page.html"))
+    assert "What the policy changes in facts and in wording" in page.text
+    assert "Asked clearly, 30 questions score +0.250 higher than as people type them" in page.text
+    assert "tidy (mutator model)" in page.text
+    assert "48 %" in page.text
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        *("all", [], {}, {"sides": 7}, {"sides": {"score": []}}),
+        {"sides": {"score": {"gap": "wide"}}},
+        {"sides": {"score": {}}, "closers": [{"closes": {"score": 7}}, {"closes": 7}, {}]},
+    ],
+)
+def test_a_gap_that_is_none_disturbs_nothing(tmp_path: Path, gap: object) -> None:
+    lines = [transition(number) for number in range(20)]
+    evaluation = evaluation_of("tidy") | {"gap": gap, "apart": gap}
+    run = write_run(tmp_path / "run", lines, evaluation=evaluation)
+    assert "The policy helps" in Parsed(write_report([run], tmp_path / "page.html")).text
+
+
 def test_a_verdict_on_an_earlier_policy_is_told_as_such(tmp_path: Path) -> None:
     lines = [transition(number) for number in range(1200)]
     evaluation = evaluation_of("then") | {"env_steps": 1000}

@@ -144,6 +144,7 @@ def test_a_verdict_is_that_of_an_evaluation_by_the_other_score(evaluated: Path) 
     expected = json.loads((evaluated / "evaluation" / "evaluation.json").read_text())
     assert without_seconds(found) == without_seconds(expected)
     assert without_seconds(found) != without_seconds(before)
+    assert found["gap"]["pairs"] > 0, "no twin was asked"
 
 
 def test_an_evaluation_of_other_questions_is_rescored_by_their_references(

@@ -406,3 +406,83 @@ def test_categories_are_told_apart() -> None:
     gains = {gain.category: gain for gain in comparison().categories}
     assert gains["c0"].difference.mean == pytest.approx(0.4)
     assert gains["c1"].difference.mean == pytest.approx(0.0)
+
+
+UP, DOWN, NOWHERE = difference(0.02, 0.06), difference(-0.06, -0.02), difference(-0.03, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("gain", "facts", "wording", "said"),
+    [
+        (UP, NOWHERE, UP, "higher than unchanged, mostly by wording: facts +0.010 "
+         "[-0.030, +0.050], wording +0.040 [+0.020, +0.060]. It cannot be told apart"),
+        (UP, UP, NOWHERE, ", mostly by facts: facts +0.040"),
+        (UP, UP, UP, ", by facts and wording: facts +0.040"),
+        (UP, DOWN, UP, "unchanged. Facts fell, wording rose: facts -0.040"),
+        (UP, NOWHERE, NOWHERE, ". Neither facts nor wording is shown to have moved: facts"),
+        (DOWN, NOWHERE, DOWN, "(-0.040 [-0.060, -0.020]), mostly by wording: facts"),
+        (NOWHERE, UP, NOWHERE, ". Facts rose, wording is not shown to have moved: facts"),
+        (difference(-0.2, 0.2), NOWHERE, UP, " would be needed. Facts are not shown to have moved, "
+         "wording rose: facts"),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_whether_facts_or_wording_moved(
+    gain: Difference, facts: Difference, wording: Difference, said: str
+) -> None:
+    found = replace(compared(gain, NOWHERE), apart={"facts": facts, "wording": wording})
+    sentence = decide(found).sentence
+    assert said in sentence
+    assert sentence.endswith(".")
+
+
+def test_a_few_questions_show_no_part_to_have_moved() -> None:
+    few = difference(0.02, 0.06, groups=statistics.FEWEST_SHOWN - 1)
+    found = replace(compared(UP, UP), apart={"facts": few, "wording": UP})
+    assert "mostly by wording: facts +0.040, wording" in decide(found).sentence
+
+
+def test_where_no_question_has_key_facts_only_wording_is_told() -> None:
+    found = replace(compared(NOWHERE, NOWHERE), apart={"wording": UP})
+    assert ". Wording rose: wording +0.040" in decide(found).sentence
+
+
+def in_parts(number: int, facts: dict[str, float | None], wording: dict[str, float]) -> Measured:
+    """A question asked in ways whose score is the mean of both parts."""
+    ways = {}
+    for name, worth in wording.items():
+        found = {"facts": facts[name], "closeness": worth}
+        terms = {key: {"value": value} for key, value in found.items() if value is not None}
+        score = float(np.mean([term["value"] for term in terms.values()]))
+        ways[name] = Tried(score, terms, "", "", f"scores {score}", [], 1, 0, 0.1)
+    policy = ways.pop("policy")
+    return Measured(f"q{number}", "why?", f"meaning {number}", "c", "", ways, policy)
+
+
+def test_facts_and_wording_stand_beside_the_score() -> None:
+    """Wording counts all questions, facts those that have any."""
+    rows = []
+    for number in range(40):
+        facts: dict[str, float | None] = {UNCHANGED: 0.2, "a": 0.6, "policy": 0.2}
+        facts = facts if number % 2 == 0 else dict.fromkeys(facts)
+        wording = {UNCHANGED: 0.5, "a": 0.3, "policy": 0.8 + 0.01 * (number % 3)}
+        rows.append(in_parts(number, facts, wording))
+    found = compare(rows, rows, last)
+    worth = {way.name: (way.facts, way.wording) for way in (*found.ways, *found.operators)}
+    assert worth[UNCHANGED] == pytest.approx((0.2, 0.5))
+    assert worth["a"] == pytest.approx((0.6, 0.3))
+    assert worth["policy"] == pytest.approx((0.2, 0.81), abs=0.01)
+    assert found.apart["facts"].mean == 0
+    assert found.apart["facts"].groups == 20
+    assert found.apart["wording"].above_0
+    text = as_text(found, decide(found))
+    assert "score  facts  wording  " in " ".join(text.split("\n"))
+    assert "mostly by wording" in text
+
+
+def test_an_objective_without_facts_and_wording_is_told_as_a_whole() -> None:
+    found = comparison()
+    assert found.apart == {}
+    assert all(way.facts is None and way.wording is None for way in found.ways)
+    text = as_text(found, decide(found))
+    assert "facts" not in text
+    assert "wording" not in text

@@ -48,6 +48,14 @@ def build_parser(prog: str) -> argparse.ArgumentParser:
         metavar="X",
         help="difference in score that nobody would miss (default: %(default)s)",
     )
+    add(
+        "--twins",
+        type=at_least(0),
+        metavar="N",
+        help="pairs on which the gap between clear and messy wordings is measured, at most; a pair "
+        "costs one call where the messy one is a held-out question, else as much as a question; "
+        "0: none (default: all of the former, and of the latter a tenth of the questions)",
+    )
     add_model_flags(parser, target="; another one: transfer")
     add("--judge-model", help="model that judges, for the objective judge")
     add(
@@ -73,6 +81,7 @@ def run(argv: Sequence[str] | None = None, prog: str = "evaluate_query_mutator.p
         num_training=args.num_training_questions,
         output=args.output,
         margin=args.margin,
+        twins=args.twins,
         changes=changes(args),
     )
     for run in args.run:

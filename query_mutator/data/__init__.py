@@ -7,5 +7,15 @@ from query_mutator.data.loading import (
     sample_questions,
     split_questions,
 )
+from query_mutator.data.twins import Twin, load_twins, twins_of
 
-__all__ = ["DEFAULT_FILE", "Question", "load_questions", "sample_questions", "split_questions"]
+__all__ = [
+    "DEFAULT_FILE",
+    "Question",
+    "Twin",
+    "load_questions",
+    "load_twins",
+    "sample_questions",
+    "split_questions",
+    "twins_of",
+]

@@ -11,13 +11,15 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import counted
 from query_mutator.base.untrusted import DEEPEST, check_rows, parse_json, read_text
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 DEFAULT_FILE = Path(__file__).with_name("questions.jsonl")
 SPLITS = {"train": "train", "heldout": "heldout", "held-out": "heldout", "test": "heldout"}
@@ -57,7 +59,7 @@ def load_questions(path: str | Path | None = None) -> list[Question]:
     problems: list[str] = []
     first_line: dict[str, int] = {}
     split_of: dict[str, str] = {}
-    rows, left_out = _safe_rows(list(_rows(file)))
+    rows, left_out = _safe_rows(list(rows_of(file)))
     for line, row in rows:
         try:
             question = _question(line, row)
@@ -95,8 +97,9 @@ def split_questions(questions: Sequence[Question]) -> tuple[list[Question], list
     return train, heldout
 
 
-def sample_questions(questions: Sequence[Question], count: int | None) -> list[Question]:
-    """So many of the questions, all for None; a larger sample holds the smaller ones."""
+def sample_questions(questions: Sequence[T], count: int | None) -> list[T]:
+    """So many of the questions (or of their pairs), all for None; a larger sample holds the
+    smaller ones."""
     if count is None or count >= len(questions):
         return list(questions)
     shuffled = list(questions)
@@ -127,7 +130,8 @@ def _lower(row: Any, key: str) -> str:
     return str(row.get(key) or "").strip().casefold() if isinstance(row, dict) else ""
 
 
-def _rows(file: Path) -> Iterator[tuple[int, Any]]:
+def rows_of(file: Path) -> Iterator[tuple[int, Any]]:
+    """The rows of a file by line; in place of one that cannot be read, the error that says why."""
     text = read_text(file, "the dataset")
     is_table = file.suffix.lower() == ".csv"
     check_rows(text, "the dataset", file, between="," if is_table else "")
@@ -165,18 +169,18 @@ def _question(line: int, row: Any) -> Question:
         raise ValueError("not an object with question and reference")
     if "question" not in row and "prompt" in row:
         row = {"question": row["prompt"], "category": row.get("type"), **row}
-    question = _text(row, "question", required=True)
-    identity = _text(row, "id") or f"line-{line}"
-    split = _text(row, "split").casefold()
+    question = text_in(row, "question", required=True)
+    identity = text_in(row, "id") or f"line-{line}"
+    split = text_in(row, "split").casefold()
     if split and split not in SPLITS:
         raise ValueError(f"split '{split}' is neither train nor heldout")
-    meaning = _text(row, "meaning") or " ".join(question.casefold().split())
+    meaning = text_in(row, "meaning") or " ".join(question.casefold().split())
     known = {"id", "question", "reference", "category", "split", "meaning", "key_facts"}
     return Question(
         id=identity,
         question=question,
-        reference=_text(row, "reference", longest=MAX_REFERENCE_CHARACTERS),
-        category=_text(row, "category") or "uncategorised",
+        reference=text_in(row, "reference", longest=MAX_REFERENCE_CHARACTERS),
+        category=text_in(row, "category") or "uncategorised",
         split=SPLITS[split] if split else _split_by_content(meaning),
         meaning=meaning,
         key_facts=_key_facts(row.get("key_facts")),
@@ -184,13 +188,14 @@ def _question(line: int, row: Any) -> Question:
     )
 
 
-def _text(
+def text_in(
     row: dict[str, Any],
     key: str,
     *,
     required: bool = False,
     longest: int = MAX_QUESTION_CHARACTERS,
 ) -> str:
+    """The text in a cell of a row, "" where there is none; `ValueError` for what is no text."""
     value = row.get(key)
     if value is None or value == "":
         if required:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,20 @@ from query_mutator.base.terminal import (
     progress_bar,
     show_warnings,
 )
-from query_mutator.data import Question, load_questions, sample_questions, split_questions
+from query_mutator.data import Question, load_questions, sample_questions, split_questions, twins_of
 from query_mutator.environment.scoring import scoring_runner
-from query_mutator.evaluation.comparison import Findings, compare
+from query_mutator.evaluation.concluding import PICTURE, Answers, Plan, conclude
 from query_mutator.evaluation.conditions import conditions
 from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
 from query_mutator.evaluation.measuring import Asking, Measured, fingerprint, measure_flow
-from query_mutator.evaluation.rating import helpful_rate, judge_and_facts
+from query_mutator.evaluation.pairs import (
+    choose_pairs,
+    measured_pairs,
+    most_pairs,
+    twins_to_ask,
+)
 from query_mutator.evaluation.records import Records
-from query_mutator.evaluation.report import as_json, as_text, draw, several_as_text
+from query_mutator.evaluation.report import several_as_text
 from query_mutator.evaluation.several import Evaluated, compare_together
 from query_mutator.evaluation.trained_policy import (
     TrainedPolicy,
@@ -37,8 +41,7 @@ from query_mutator.evaluation.trained_policy import (
     load_trained,
     use_one_thread,
 )
-from query_mutator.evaluation.verdict import Conclusion, decide, decide_together
-from query_mutator.models.encoders import Encoder
+from query_mutator.evaluation.verdict import decide_together
 from query_mutator.models.outages import Outage
 from query_mutator.models.session import Models, open_models
 from query_mutator.objectives.version import SCORING
@@ -50,22 +53,7 @@ from query_mutator.runs.task import Finished, Task, load_run, load_task, model_s
 logger = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
-TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
 SHIPPED = "shipped"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Which questions are asked, and where the result goes."""
-
-    heldout: list[Question]
-    training: list[Question]
-    directory: Path
-    again: str
-    """The command that goes on with an interrupted evaluation."""
-    dataset: str | None = None
-    """The file that the held-out questions are from; None for the shipped ones."""
-    margin: float = MARGIN
 
 
 def evaluate_finished(finished: Finished) -> None:
@@ -82,6 +70,7 @@ def evaluate_finished(finished: Finished) -> None:
         + (f" --num-questions {settings.eval_questions}" if settings.eval_questions else ""),
         dataset=settings.dataset,
         num_questions=settings.eval_questions,
+        twins=most_pairs(settings.objective, None),
     )
     trained = load_trained(run, settings, task.operators)
     evaluate(trained, task, finished.models, plan, settings)
@@ -122,6 +111,7 @@ def _evaluate_run(
     num_training: int,
     output: str | None,
     margin: float,
+    twins: int | None,
     changes: dict[str, Any],
 ) -> Evaluated:
     """Evaluates one run's policy."""
@@ -148,6 +138,7 @@ def _evaluate_run(
         num_questions=num_questions,
         num_training=num_training,
         margin=margin,
+        twins=most_pairs(settings.objective, twins),
     )
     with open_models(model_settings(settings)) as models:
         say_servers(models, settings)
@@ -186,12 +177,16 @@ def make_plan(
     num_questions: int | None = None,
     num_training: int = TRAINING_QUESTIONS,
     margin: float = MARGIN,
+    twins: int | None = None,
 ) -> Plan:
     """The questions to ask: all, or samples that do not change with the seed of a run."""
     if not heldout:
         raise UserError("no question is held out: an evaluation needs some (split: heldout)")
     chosen = sample_questions(heldout, num_questions)
-    return Plan(chosen, sample_questions(training, num_training), directory, again, dataset, margin)
+    beside = sample_questions(training, num_training)
+    asked = len(chosen) + len(beside)
+    pairs = choose_pairs(chosen, twins_of(chosen, dataset), most=twins, asked=asked)
+    return Plan(chosen, beside, directory, again, dataset, margin, pairs)
 
 
 def evaluate(
@@ -207,44 +202,12 @@ def evaluate(
         reason = (failures or failures_in_training)[0]
         raise ServerUnavailableError(f"no question could be asked in every way ({reason})")
     about = _about(trained, models, plan, settings) | {"left_out": len(failures)}
-    concluded = conclude(heldout, training, plan, about, models.encoder)
+    pairs = measured_pairs(plan.pairs, records.measured)
+    asked = Answers(heldout, training, pairs)
+    concluded = conclude(asked, plan, about, trained.operators, models.encoder)
     print(f"\n{concluded.text}\n")
     print(printable(f"picture: {plan.directory / PICTURE}"))
     return Evaluated(heldout, concluded.findings.best_single)
-
-
-@dataclass(frozen=True)
-class Concluded:
-    """What an evaluation came to, as it was written."""
-
-    findings: Findings
-    conclusion: Conclusion
-    text: str
-
-
-def conclude(
-    heldout: Sequence[Measured],
-    training: Sequence[Measured],
-    plan: Plan,
-    about: dict[str, Any],
-    encoder: Encoder,
-) -> Concluded:
-    """Compares what was measured, and writes it to the directory of the plan."""
-    findings = compare(heldout, training, helpful_rate(encoder))
-    conclusion = decide(findings, margin=plan.margin)
-    judge = judge_and_facts(plan.heldout, heldout) if about["objective"] == "judge" else None
-    text = as_text(findings, conclusion, judge)
-    if about["left_out"]:
-        text = f"{counted(about['left_out'], 'question')} left out: a call failed.\n\n{text}"
-    if note := told_of_another_score(about[TRAINED_UNDER]):
-        text = f"Note: {note}.\n\n{text}"
-    (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
-    about = about | {"judge": asdict(judge) | {"agreement": judge.agreement} if judge else None}
-    about |= {"margin": plan.margin}
-    figures = json.dumps(as_json(findings, conclusion, about), indent=2, ensure_ascii=False)
-    (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
-    draw(findings, conclusion, plan.directory / PICTURE)
-    return Concluded(findings, conclusion, text)
 
 
 def _about(
@@ -287,6 +250,7 @@ def _ask(
     runner = scoring_runner(asking.objective, models, max_workers)
     singles = replace(asking, policy=None)
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
+    waiting += twins_to_ask(plan.pairs, asking)
     total = len(waiting)
     waiting = [(q, how) for q, how in waiting if fingerprint(q) not in records.measured]
     failed = 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from query_mutator.evaluation.apart import FACTS, TERMS, apart, mean_part, part, parts_of
 from query_mutator.evaluation.measuring import UNCHANGED, Measured, Tried
 from query_mutator.evaluation.statistics import (
     FEWEST_SHOWN,
@@ -23,8 +24,6 @@ RANDOM = "random operator"
 BEST_OF_N = "best of {n}, picked without the reference"
 ORACLE = "oracle"
 DRAWS = 64
-FACTS = "facts"
-"""The term of a score that is the share of key facts in an answer."""
 
 Rate = Callable[[Measured, Sequence[Tried]], Sequence[float]]
 """How good each of some answers to a question looks, told without the reference."""
@@ -41,6 +40,9 @@ class Way:
     seconds: float
     policy_ahead: Difference | None = None
     """The policy's score minus this one's; None for the policy itself and for the ceiling."""
+    facts: float | None = None
+    wording: float | None = None
+    """The means of these parts of the score; None where the objective tells no such part."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,9 @@ class Findings:
     facts: far from 0, the objective pays for brevity or length. None where nothing varies."""
     facts_known: bool
     """Whether answers are scored by key facts; else the correlation is not given them."""
+    apart: dict[str, Difference] = field(default_factory=dict)
+    """The policy against the unchanged question in facts and in wording, where the objective
+    tells them; the intervals hold together."""
 
     def against(self, name: str) -> Difference:
         """The policy's lead over one of the alternatives."""
@@ -122,7 +127,15 @@ def compare(
         {name: count / len(policy) for name, count in chosen.most_common()},
         score_and_length([list(one.ways.values()) for one in heldout]),
         any(FACTS in tried.terms for one in heldout for tried in one.ways.values()),
+        apart(gained_in_parts(heldout), meanings, seed=seed),
     )
+
+
+def gained_in_parts(heldout: Sequence[Measured]) -> dict[str, Numbers]:
+    """What the policy adds to each part of the score of the question unchanged."""
+    after = parts_of([one.policy for one in heldout if one.policy is not None])
+    before = parts_of([one.ways[UNCHANGED] for one in heldout])
+    return {name: after[name] - before[name] for name in TERMS}
 
 
 def best_single(training: Sequence[Measured]) -> str:
@@ -155,12 +168,20 @@ def score_and_length(answers: Sequence[Sequence[Tried]]) -> float | None:
     return float(np.corrcoef(*left)[0, 1])
 
 
-_FIELDS = ("score", "target_calls", "mutator_calls", "seconds")
+_WORTH = 1 + len(TERMS)
+"""So many columns of cells say what an answer is worth; the others, what it cost."""
 
 
 def _cells(tried: Sequence[Tried]) -> Numbers:
-    """Score, target calls, mutator calls and seconds: a row for each."""
-    return np.array([[getattr(one, field) for field in _FIELDS] for one in tried], float)
+    """Score, its parts, target calls, mutator calls and seconds: a row for each."""
+    rows = [
+        [
+            *(one.score, *(part(one, name) for name in TERMS)),
+            *(one.target_calls, one.mutator_calls, one.seconds),
+        ]
+        for one in tried
+    ]
+    return np.array(rows, float)
 
 
 def _column(measured: Sequence[Measured], names: Sequence[str]) -> Numbers:
@@ -173,8 +194,8 @@ def _oracle(measured: Sequence[Measured]) -> Numbers:
     rows = []
     for one in measured:
         cells = _cells([*one.ways.values(), *([one.policy] if one.policy else [])])
-        # Only the score: to know which is best, all have to be asked.
-        rows.append([cells[:, 0].max(), *cells[:, 1:].sum(0)])
+        # Worth as much as the best: but to know which that is, all have to be asked.
+        rows.append([*cells[cells[:, 0].argmax(), :_WORTH], *cells[:, _WORTH:].sum(0)])
     return np.array(rows)
 
 
@@ -200,7 +221,7 @@ def _best_of(measured: Sequence[Measured], n: int, rate: Rate, seed: int) -> Num
         for draw in draws:
             asked = np.array([0, *draw])
             best = asked[rated[asked].argmax()]
-            cells.append([all_cells[best, 0], *all_cells[asked, 1:].sum(0)])
+            cells.append([*all_cells[best, :_WORTH], *all_cells[asked, _WORTH:].sum(0)])
         rows.append(np.mean(cells, axis=0))
     return np.array(rows)
 
@@ -213,8 +234,10 @@ def _ahead(
 
 
 def _way(name: str, cells: Numbers, ahead: Difference | None = None) -> Way:
-    score, target_calls, mutator_calls, seconds = (float(value) for value in cells.mean(0))
-    return Way(name, score, target_calls, mutator_calls, seconds, ahead)
+    score = float(cells[:, 0].mean())
+    target_calls, mutator_calls, seconds = (float(value) for value in cells[:, _WORTH:].mean(0))
+    parts = {name: mean_part(cells[:, place]) for place, name in enumerate(TERMS, 1)}
+    return Way(name, score, target_calls, mutator_calls, seconds, ahead, **parts)
 
 
 def _by_category(

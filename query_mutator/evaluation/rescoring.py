@@ -16,18 +16,13 @@ from query_mutator.base.locks import only_writer
 from query_mutator.base.stored import stored_as
 from query_mutator.base.terminal import printable, progress_bar, show_warnings
 from query_mutator.base.untrusted import read_lines
-from query_mutator.data import Question, load_questions
-from query_mutator.evaluation.command import (
-    EVALUATION,
-    FIGURES,
-    SHIPPED,
-    Plan,
-    conclude,
-    other_heldout,
-)
+from query_mutator.data import Question, load_questions, twins_of
+from query_mutator.evaluation.command import EVALUATION, SHIPPED, other_heldout
+from query_mutator.evaluation.concluding import FIGURES, Answers, Plan, conclude
 from query_mutator.evaluation.defaults import MARGIN
-from query_mutator.evaluation.earlier import Earlier, check_alike, of_the_verdict, read_earlier
+from query_mutator.evaluation.earlier import Asked, Earlier, check_alike, read_earlier
 from query_mutator.evaluation.logged_figures import LoggedFigures, side_by_side
+from query_mutator.evaluation.pairs import measured_pairs
 from query_mutator.evaluation.records import RECORDS, json_lines
 from query_mutator.evaluation.scoring_again import Again, TransitionsAgain, measured_again
 from query_mutator.evaluation.trained_policy import same_task, use_one_thread
@@ -170,20 +165,6 @@ def _rescore_evaluations(run: LoggedRun, new: Path) -> Iterator[tuple[str, dict[
 
 def _rescore_evaluation(run: LoggedRun, earlier: Earlier, new: Path) -> str:
     """Writes one evaluation by today's score; how it concludes."""
-    questions = _asked(run, earlier)
-    heldout = of_the_verdict(
-        questions, [one for one in earlier.measured if one.policy], earlier.count("questions")
-    )
-    training = of_the_verdict(
-        run.task.train,
-        [one for one in earlier.measured if not one.policy],
-        earlier.count("training_questions"),
-    )
-    check_alike([*heldout, *training])
-    others = Again(
-        run.again.objective, run.again.encoder, {one.id: one for one in questions}, run.again.kept
-    )
-    heldout, training = measured_again(others, heldout), measured_again(run.again, training)
     figures = earlier.figures
     scores = figures.get(TRAINED_UNDER, [UNTOLD] if run.score else [])
     about = {
@@ -195,25 +176,56 @@ def _rescore_evaluation(run: LoggedRun, earlier: Earlier, new: Path) -> str:
         "left_out": earlier.count("left_out"),
     }
     margin = figures.get("margin")
-    margin = margin if isinstance(margin, float) else MARGIN
-    plan = Plan(questions, run.task.train, new, again="", margin=margin)
-    new.mkdir(mode=0o700)
-    records = [one.to_json() for one in (*heldout, *training)]
-    (new / RECORDS).write_text(
-        json_lines([{"rescored": earlier.header}, *records]), encoding="utf-8", errors="replace"
+    questions, dataset = _asked(run, earlier)
+    answers = _answers(run, earlier, questions, dataset)
+    plan = Plan(
+        questions,
+        run.task.train,
+        new,
+        again="",
+        margin=margin if isinstance(margin, float) else MARGIN,
     )
-    return conclude(heldout, training, plan, about, run.again.encoder).conclusion.sentence
+    new.mkdir(mode=0o700)
+    told = {one.sha256: one.to_json() for one in (*answers.heldout, *answers.training)}
+    told |= {one.sha256: one.to_json() for pair in answers.pairs for one in pair}
+    text = json_lines([{"rescored": earlier.header}, *told.values()])
+    (new / RECORDS).write_text(text, encoding="utf-8", errors="replace")
+    concluded = conclude(answers, plan, about, run.task.operators, run.again.encoder)
+    return concluded.conclusion.sentence
 
 
-def _asked(run: LoggedRun, earlier: Earlier) -> list[Question]:
-    """The held-out questions that an evaluation was of."""
+def _answers(
+    run: LoggedRun, earlier: Earlier, questions: Sequence[Question], dataset: str | None
+) -> Answers:
+    """What an evaluation was made of, by today's score."""
+    asked, again = Asked(earlier.measured), run.again
+    heldout = asked.of_the_verdict(questions, earlier.count("questions"))
+    training = asked.of_the_verdict(run.task.train, earlier.count("training_questions"))
+    check_alike(heldout, training)
+    by_id = {one.id: one for one in questions}
+    chosen = [by_id[one.id] for one in heldout]
+    pairs = asked.pairs_of_the_verdict(chosen, twins_of(chosen, dataset), earlier.pairs)
+    sides = {one.id: one for pair in pairs for one in (pair.clear, pair.messy)}
+    twins = [asked.find(side) for name, side in sides.items() if name not in by_id]
+    others = Again(again.objective, again.encoder, by_id | sides, again.kept)
+    heldout = measured_again(others, heldout)
+    measured = [*heldout, *measured_again(others, [one for one in twins if one])]
+    return Answers(
+        heldout,
+        measured_again(again, training),
+        measured_pairs(pairs, {one.sha256: one for one in measured}),
+    )
+
+
+def _asked(run: LoggedRun, earlier: Earlier) -> tuple[list[Question], str | None]:
+    """The held-out questions that an evaluation was of, and their file if they are not shipped."""
     dataset = earlier.figures.get("dataset")
     # Where the run's own questions are asked, their file may have been moved since.
     if earlier.directory.name == EVALUATION or dataset in (run.settings.dataset, SHIPPED):
-        return run.task.heldout
+        return run.task.heldout, run.settings.dataset
     if not isinstance(dataset, str):
         raise UserError(f"its {FIGURES} does not say which dataset it is of")
-    return other_heldout(dataset, run.task, run.settings)
+    return other_heldout(dataset, run.task, run.settings), dataset
 
 
 def _lines(run: LoggedRun, summary: dict[str, Any]) -> Iterator[str]:

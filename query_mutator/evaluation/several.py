@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from query_mutator.base.errors import UserError
-from query_mutator.evaluation.comparison import RANDOM
+from query_mutator.evaluation.apart import apart, mean_part
+from query_mutator.evaluation.comparison import RANDOM, gained_in_parts
 from query_mutator.evaluation.measuring import UNCHANGED, Measured
 from query_mutator.evaluation.statistics import Difference, Numbers, paired_differences
 
@@ -34,6 +35,10 @@ class Together:
     """By way; the intervals hold together, for these policies on further questions."""
     each: dict[str, list[float]]
     """By way, the mean lead of each policy."""
+    apart: dict[str, Difference] = field(default_factory=dict)
+    """Their mean lead over the unchanged question in facts and in wording."""
+    each_apart: dict[str, list[float]] = field(default_factory=dict)
+    """The same of each policy."""
 
 
 def compare_together(evaluated: Sequence[Evaluated]) -> Together:
@@ -43,10 +48,15 @@ def compare_together(evaluated: Sequence[Evaluated]) -> Together:
     if not asked:
         raise UserError("the runs have no held-out question in common: evaluate each by itself")
     leads: dict[str, list[Numbers]] = {}
+    parts: dict[str, list[Numbers]] = {}
     for measured, one in zip(by_question, evaluated, strict=True):
-        for name, lead in _leads([measured[sha256] for sha256 in asked], one.best_single).items():
+        of_these = [measured[sha256] for sha256 in asked]
+        for name, lead in _leads(of_these, one.best_single).items():
             leads.setdefault(name, []).append(lead)
+        for name, gained in gained_in_parts(of_these).items():
+            parts.setdefault(name, []).append(gained)
     meanings = [by_question[0][sha256].meaning for sha256 in asked]
+    in_parts = apart({name: np.mean(each, axis=0) for name, each in parts.items()}, meanings)
     return Together(
         len(evaluated),
         len(asked),
@@ -54,6 +64,8 @@ def compare_together(evaluated: Sequence[Evaluated]) -> Together:
             {name: np.mean(each, axis=0) for name, each in leads.items()}, groups=meanings
         ),
         {name: [float(lead.mean()) for lead in each] for name, each in leads.items()},
+        in_parts,
+        {name: [mean_part(gained) or 0.0 for gained in parts[name]] for name in in_parts},
     )
 
 

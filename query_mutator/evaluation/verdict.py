@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from query_mutator.base.terminal import counted
 from query_mutator.evaluation.comparison import Findings
 from query_mutator.evaluation.defaults import MARGIN
 from query_mutator.evaluation.measuring import UNCHANGED
+from query_mutator.evaluation.moved import which_moved, with_interval
 from query_mutator.evaluation.several import BEST_SINGLE, Together
-from query_mutator.evaluation.statistics import FEWEST_SHOWN, Difference
+from query_mutator.evaluation.statistics import Difference
 
 HELPS = "helps"
 NO_HARM = "does no harm"
@@ -37,9 +39,8 @@ def decide(findings: Findings, *, margin: float = MARGIN) -> Conclusion:
     else:
         lead = findings.against(f"best single: {name}")
         beside = beside_best_single(lead, f"always using {name}", margin)
-    return _conclusion(
-        "The policy", findings.against(UNCHANGED), findings.questions, beside, margin
-    )
+    gain = findings.against(UNCHANGED)
+    return _conclusion("The policy", gain, findings.apart, findings.questions, beside, margin)
 
 
 def decide_together(together: Together, *, margin: float = MARGIN) -> Conclusion:
@@ -48,6 +49,7 @@ def decide_together(together: Together, *, margin: float = MARGIN) -> Conclusion
     return _conclusion(
         f"The mean of the {together.policies} policies",
         together.ahead[UNCHANGED],
+        together.apart,
         together.questions,
         beside_best_single(lead, "what was best on training questions", margin),
         margin,
@@ -55,28 +57,33 @@ def decide_together(together: Together, *, margin: float = MARGIN) -> Conclusion
 
 
 def _conclusion(
-    subject: str, gain: Difference, questions: int, beside: str, margin: float
+    subject: str,
+    gain: Difference,
+    parts: Mapping[str, Difference],
+    questions: int,
+    beside: str,
+    margin: float,
 ) -> Conclusion:
     outcome, needed = judge(gain, margin)
     if needed:  # pairs are meanings, which may have several questions each
         needed = math.ceil(needed * questions / gain.groups)
     asked = f"on {counted(questions, 'question')} it was not trained on"
-    measured = with_interval(gain)
+    measured, moved = with_interval(gain), which_moved(gain, parts)
     if outcome == HELPS:
         little = f", by less than the {margin:g} that nobody would miss"
         little = little if gain.high < margin else ""
         sentence = f"{subject} helps{little}: {asked}, answers score {measured} higher than "
-        sentence += f"unchanged. {beside}"
+        sentence += f"unchanged{moved}. {beside}"
     elif outcome == NO_HARM:
-        sentence = (
-            f"{subject} does no harm, and is not shown to help: {asked}, the change is {measured}."
-        )
+        sentence = f"{subject} does no harm, and is not shown to help: {asked}, the change is "
+        sentence += f"{measured}{moved}."
     elif outcome == NO_HELP:
         worse = "it makes answers worse" if gain.below_0 else f"no gain above {margin:g}"
-        sentence = f"{subject} does not help: {asked}, {worse} ({measured})."
+        sentence = f"{subject} does not help: {asked}, {worse} ({measured}){moved}."
     else:
         sentence = f"Cannot tell with so few questions: {asked}, the change is {measured}"
-        sentence += f"; about {needed:,} would be needed." if needed else "."
+        sentence += f"; about {needed:,} would be needed" if needed else ""
+        sentence += f"{moved}."
     return Conclusion(outcome, sentence, needed)
 
 
@@ -106,14 +113,3 @@ def beside_best_single(lead: Difference, named: str, margin: float) -> str:
     if lead.low >= -margin:
         return f"It is as good as {always}."
     return f"It cannot be told apart from {always}."
-
-
-def with_interval(difference: Difference) -> str:
-    """The mean and, where it has ends that tell something, the interval in brackets.
-
-    >>> with_interval(Difference(0.1, 0.05, 0.15, 0.02, 2.5, 100))
-    '+0.100 [+0.050, +0.150]'
-    """
-    if not math.isfinite(difference.low) or difference.groups < FEWEST_SHOWN:
-        return f"{difference.mean:+.3f}"
-    return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}]"

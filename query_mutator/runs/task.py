@@ -16,7 +16,7 @@ from pathlib import Path
 from query_mutator.base.errors import UserError
 from query_mutator.base.stored import stored_as
 from query_mutator.base.terminal import printable
-from query_mutator.data import Question, load_questions, split_questions
+from query_mutator.data import Question, load_questions, split_questions, twins_of
 from query_mutator.models.cache import default_cache_file
 from query_mutator.models.session import Models
 from query_mutator.models.settings import ModelSettings
@@ -70,6 +70,8 @@ def load_task(settings: Settings, operators: Sequence[Operator] | None = None) -
             f"{settings.dataset} has no question to train on: all its rows are held out "
             "(rows with no split are split by their content; write split: train to decide)"
         )
+    if settings.dataset:  # bad twins are told before anything is asked
+        twins_of([*train, *heldout], settings.dataset)
     if settings.num_questions is not None and settings.num_questions < len(train):
         train = random.Random(settings.seed).sample(train, settings.num_questions)
     if operators is None:

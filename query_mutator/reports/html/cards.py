@@ -7,9 +7,11 @@ import shlex
 from typing import Any
 
 from query_mutator.base.terminal import command_line, counted, without_passwords
+from query_mutator.reports.html import evaluation as evaluated
 from query_mutator.reports.html import findings
 from query_mutator.reports.html.digest import RIGHT
 from query_mutator.reports.html.findings import Material
+from query_mutator.reports.html.gap import gap_card
 from query_mutator.reports.html.markup import Markup, element, name, plain
 from query_mutator.reports.html.sections import (
     card,
@@ -34,6 +36,8 @@ def run_cards(material: Material, prefix: str = "") -> Named:
     if material.evaluation is not None:
         after = findings.evaluated_after(material)
         parts.append(("Evaluation", _evaluation(material.evaluation, after, prefix)))
+        if (gap := gap_card(material.evaluation, prefix)) is not None:
+            parts.append(("Clear and messy", gap))
     if (used := findings.operators_used(material.digest)) is not None:
         text = note("What the policy chose, over training.")
         content = card("Operators", used.says, text, plotted(used), key=f"{prefix}operators")
@@ -87,18 +91,19 @@ def _evaluation(evaluation: dict[str, Any], after: int | None, prefix: str) -> M
     content: list[Markup] = [
         note(
             stale,
-            findings.another_score(evaluation),
+            evaluated.another_score(evaluation),
             "The same questions asked in every way; 95 % intervals that hold together within a "
             "table. Right of the line the policy is ahead: blue where that is certain, red where "
             "it is certainly behind, grey where it cannot be told.",
         )
     ]
-    if leads := findings.leads(evaluation):
-        few = findings.alternatives(evaluation)
+    if leads := evaluated.leads(evaluation):
+        few = evaluated.alternatives(evaluation)
         content.append(forest_table(leads, break_after=few))
-    if gains := findings.gains(evaluation):
-        content.append(forest_table(gains))
-    return card("Evaluation", findings.evaluated(evaluation), *content, key=f"{prefix}evaluation")
+    for forest in (evaluated.parts_apart(evaluation), evaluated.gains(evaluation)):
+        if forest is not None:
+            content.append(forest_table(forest))
+    return card("Evaluation", evaluated.evaluated(evaluation), *content, key=f"{prefix}evaluation")
 
 
 def _examples(material: Material, prefix: str) -> Markup | None:

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from query_mutator.base.terminal import counted
 from query_mutator.reports.events import Curve
 from query_mutator.reports.html.digest import RIGHT, Digest, UpdateDigest, digest_run, finite
 from query_mutator.reports.html.figures import (
     ALL,
-    FEWEST_SHOWN,
     Cell,
     Curves,
     Distribution,
-    Forest,
     HeatMap,
-    Interval,
     Line,
     Name,
     Numbers,
     Stack,
     stacked,
 )
-from query_mutator.reports.html.markup import name, plain
+from query_mutator.reports.html.markup import name
 from query_mutator.reports.html.scales import signed
 from query_mutator.reports.runs import Run
 from query_mutator.runs import tags
 from query_mutator.runs.directory import RunDirectory
-from query_mutator.runs.scores import TRAINED_UNDER, told_of_another_score
 
 TIMES = {
     tags.TIME_TARGET: "target",
@@ -247,71 +241,6 @@ def evaluated_after(material: Material) -> int | None:
     then = finite((material.evaluation or {}).get("env_steps"))
     last = finite((material.run.summary or {}).get("env_steps"))
     return None if then is None or last is None or then == last else int(then)
-
-
-def another_score(evaluation: dict[str, Any]) -> str:
-    """A sentence where the policy was trained under another score than it is judged by, or ""."""
-    scores, judged_by = evaluation.get(TRAINED_UNDER), evaluation.get("score")
-    if not isinstance(scores, list) or type(judged_by) is not int:
-        return ""
-    told = told_of_another_score([one for one in scores if type(one) is int], judged_by)
-    return f"{told[:1].upper()}{plain(told[1:], 300)}. " if told else ""
-
-
-def evaluated(evaluation: dict[str, Any]) -> str:
-    """The gain over unchanged questions, in a sentence."""
-    asked = counted(int(finite(evaluation.get("questions")) or 0), "question")
-    for way in _dicts(evaluation.get("ways")):
-        lead = _interval(way, "name", "policy_ahead")
-        if lead is not None and way.get("name") == "unchanged":
-            return f"On {asked} it was not trained on, answers change by {signed(lead.mean)}"
-    return f"On {asked} it was not trained on"
-
-
-def leads(evaluation: dict[str, Any]) -> Forest | None:
-    """The policy's lead over every other way of asking."""
-    ways = [*_dicts(evaluation.get("ways")), *_dicts(evaluation.get("operators"))]
-    rows = [row for way in ways if (row := _interval(way, "name", "policy_ahead")) is not None]
-    says = "The policy's lead over other ways of asking"
-    headings = ("the policy against", "its score", "target calls")
-    return Forest("leads", says, headings, rows) if rows else None
-
-
-def alternatives(evaluation: dict[str, Any]) -> int:
-    """How many of the leads are over ways of asking; the others are over single operators."""
-    ways = _dicts(evaluation.get("ways"))
-    return sum(_interval(way, "name", "policy_ahead") is not None for way in ways)
-
-
-def gains(evaluation: dict[str, Any]) -> Forest | None:
-    """The policy's gain in every category."""
-    rows = [
-        row
-        for gain in _dicts(evaluation.get("categories"))[: 2 * MOST_CATEGORIES]
-        if (row := _interval(gain, "category", "difference")) is not None
-    ]
-    says = "The policy's gain over the question unchanged, by kind of question"
-    return Forest("gains", says, ("kind of question", "questions"), rows) if rows else None
-
-
-def _interval(way: dict[str, Any], label: str, key: str) -> Interval | None:
-    lead = way.get(key)
-    mean = finite(lead.get("mean")) if isinstance(lead, dict) else None
-    if not isinstance(lead, dict) or mean is None:
-        return None
-    low, high = finite(lead.get("low")), finite(lead.get("high"))
-    if (finite(lead.get("groups")) or 0) < FEWEST_SHOWN or low is None or high is None:
-        low = high = None
-    about: tuple[str, ...] = (f"{finite(way.get('questions')) or 0:,.0f}",)
-    if label == "name":
-        score, calls = finite(way.get("score")), finite(way.get("target_calls"))
-        about = (f"{score or 0:.3f}", f"{calls or 0:.2f}")
-    return Interval(name(way.get(label, "")), mean, low, high, about)
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    found = value if isinstance(value, Sequence) and not isinstance(value, str) else []
-    return [item for item in found if isinstance(item, dict)]
 
 
 def _or_infinite(update: UpdateDigest) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from query_mutator.base import pictures
 from query_mutator.base.errors import refused
 from query_mutator.reports.html import findings, several
+from query_mutator.reports.html.evaluation import gains, leads, parts_apart
 from query_mutator.reports.html.figures import (
     ALL,
     FEWEST_SHOWN,
@@ -26,6 +27,7 @@ from query_mutator.reports.html.figures import (
     Stack,
 )
 from query_mutator.reports.html.findings import Material
+from query_mutator.reports.html.gap import closing_forest
 from query_mutator.reports.html.markup import name
 from query_mutator.reports.html.scales import signed
 
@@ -58,7 +60,8 @@ def draw_all(materials: Sequence[Material], directory: Path) -> list[Path]:
             findings.time_spent(material),
         ]
         if material.evaluation is not None:
-            drawn += [findings.leads(material.evaluation), findings.gains(material.evaluation)]
+            makers = (leads, parts_apart, gains, closing_forest)
+            drawn += [make(material.evaluation) for make in makers]
         # No two runs are the same file, whatever is left of their names.
         run = re.sub(r"[^\w.-]+", "_", material.run.name)[:LONGEST_RUN]
         run = f"{number}-{run}" if len(materials) > 1 else run

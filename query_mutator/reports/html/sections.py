@@ -167,7 +167,7 @@ def forest_table(figure: Forest, *, break_after: int | None = None) -> Markup:
     rows = []
     for number, row in enumerate(figure.rows):
         cells = [_row_name(row.name)]
-        cells.append(element("td", with_bounds(signed(row.mean), _ends(row))))
+        cells.append(element("td", with_bounds(signed(row.mean), ends_told(row))))
         cells.append(element("td", svg.strip(row, figure), class_="strips"))
         cells += [element("td", cell) for cell in row.about]
         rows.append(element("tr", *cells, class_="break" if number == break_after else None))
@@ -183,7 +183,8 @@ def with_bounds(value: str, bounds: str) -> Markup:
     return join(value, " ", element("small", bounds, class_="bounds"))
 
 
-def _ends(row: Interval) -> str:
+def ends_told(row: Interval) -> str:
+    """The interval in words."""
     if row.low is None or row.high is None:
         return "too few to tell"
     return f"{signed(row.low)} to {signed(row.high)}"
