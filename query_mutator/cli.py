@@ -18,6 +18,10 @@ from query_mutator.base.terminal import OneLineParser, exit_code, leave
 COMMANDS = {
     "train": ("query_mutator.commands.train", "train a policy"),
     "evaluate": ("query_mutator.commands.evaluate", "does it help on questions it has not seen?"),
+    "rescore": (
+        "query_mutator.commands.rescore",
+        "score again what runs have logged, without a call",
+    ),
     "mutate": ("query_mutator.commands.mutate", "rewrite questions with a trained policy"),
     "show": ("query_mutator.reports.show", "learning curve and best examples of a run"),
     "report": ("query_mutator.reports.html", "runs as one page to look at, and its pictures"),

@@ -48,6 +48,7 @@ MODULES = [
     "query_mutator.objectives.refusal.detector",
     "query_mutator.models.outages",
     "query_mutator.objectives.refusal.rules",
+    "query_mutator.objectives.version",
     "query_mutator.objectives.willing",
     "query_mutator.english.asking",
     "query_mutator.english.filler",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +33,31 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     sync(path.parent)
+
+
+@contextlib.contextmanager
+def replaced_directory(path: Path) -> Iterator[Path]:
+    """A directory to write to, which takes the place of `path` when all is written, or not at all.
+
+    Whoever writes it is its only writer.
+    """
+    new, old = (path.with_name(f".{path.name}.{state}") for state in ("new", "old"))
+
+    def tidy() -> None:
+        if old.is_dir() and not path.exists():  # interrupted between the two renames
+            old.rename(path)
+        for left in (new, old):
+            shutil.rmtree(left, ignore_errors=True)
+
+    tidy()
+    new.mkdir(mode=0o700)
+    try:
+        yield new
+        if path.exists():
+            path.rename(old)
+        new.rename(path)
+    finally:
+        tidy()
 
 
 def remove_partial(directory: Path) -> None:

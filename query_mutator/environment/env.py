@@ -21,7 +21,7 @@ from query_mutator.environment.episodes import (
     rewrite_flow,
 )
 from query_mutator.environment.saved import SavedEpisode, saved_episode
-from query_mutator.environment.scoring import score_flow, scoring_runner
+from query_mutator.environment.scoring import gained_again, score_flow, scoring_runner
 from query_mutator.environment.transition import Transition, costs_json, terms_json
 from query_mutator.models.calls import Call, Failure
 from query_mutator.models.flows import Flow, FlowRunner, Result
@@ -209,6 +209,20 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         self._seed, self._episode = saved.seed, saved.episode
         self._question = by_id[saved.question_id]
         self._state, self._score, self._return = saved.state, saved.score, saved.episode_return
+
+    def score_again(self) -> None:
+        """Has the episode under way scored by the objective as it is, without a call.
+
+        One that another score has begun would be paid the difference of the two.
+        """
+        self._score, self._return = gained_again(
+            self._question,
+            self._started(),
+            self.objective,
+            self.models.encoder,
+            score=self._score,
+            gained=self._return,
+        )
 
     async def _score_flow(self, state: EpisodeState) -> Score | Failure:
         return await score_flow(self._question, state, self.objective, self.models.roles)

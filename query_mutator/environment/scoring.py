@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from query_mutator.data import Question
-from query_mutator.environment.episodes import EpisodeState, EpisodeView
+from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_state
 from query_mutator.environment.greedy import Predictor, greedy_flow
 from query_mutator.models.calls import Failure
+from query_mutator.models.encoders import Encoder
 from query_mutator.models.flows import FlowRunner
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models
-from query_mutator.objectives import AnsweredQuestion, Batch, Objective, Score
+from query_mutator.objectives import AnsweredQuestion, Batch, Objective, Score, Term
 from query_mutator.operators import Operator
 
 
@@ -21,7 +22,17 @@ async def score_flow(
     question: Question, state: EpisodeState, objective: Objective, roles: Roles
 ) -> Score | Failure:
     """The score of the answer in `state`, or why a call that it needs has failed."""
-    answered = AnsweredQuestion(
+    answered = _answered(question, state)
+    if objective.gather is not None:
+        evidence = await objective.gather(answered, roles.without_sampling())
+        if evidence.failure:
+            return Failure("evidence", evidence.failure)
+        answered = replace(answered, evidence=evidence.value)
+    return await answered
+
+
+def _answered(question: Question, state: EpisodeState) -> AnsweredQuestion:
+    return AnsweredQuestion(
         question=question.question,
         rewritten_question=state.current,
         template=state.template_text,
@@ -31,12 +42,35 @@ async def score_flow(
         key_facts=question.key_facts,
         columns=question.columns,
     )
-    if objective.gather is not None:
-        evidence = await objective.gather(answered, roles.without_sampling())
-        if evidence.failure:
-            return Failure("evidence", evidence.failure)
-        answered = replace(answered, evidence=evidence.value)
-    return await answered
+
+
+def gained_again(
+    question: Question,
+    state: EpisodeState,
+    objective: Objective,
+    encoder: Encoder,
+    *,
+    score: Score,
+    gained: float,
+) -> tuple[Score, float]:
+    """The score of an episode under way, and what it has gained, computed anew without a call.
+
+    `score` and `gained` are those that the episode had by another score.
+    """
+    opening = opening_state(question.question, state.first_answer, cut=False, max_rewrites=0)
+    found = [_answered(question, opening), _answered(question, state)]
+    first, now = objective.again(
+        Batch.of(found, encoder.encode_each), [opening_terms(score.total - gained), score.terms]
+    )
+    return now, now.total - first.total if state.tried else 0.0
+
+
+def opening_terms(total: float) -> dict[str, Term]:
+    """What is known of the score of a first answer whose terms were not kept.
+
+    All of it is from terms other than drift: nothing had been rewritten.
+    """
+    return {"unchanged": Term(total)}
 
 
 async def gain_flow(

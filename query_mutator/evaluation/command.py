@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import re
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from query_mutator.base.errors import ServerUnavailableError, UserError, refused
 from query_mutator.base.terminal import (
@@ -25,20 +21,18 @@ from query_mutator.base.terminal import (
 )
 from query_mutator.data import Question, load_questions, sample_questions, split_questions, twins_of
 from query_mutator.environment.scoring import scoring_runner
-from query_mutator.evaluation.comparison import compare
+from query_mutator.evaluation.concluding import PICTURE, Answers, Plan, conclude
+from query_mutator.evaluation.conditions import conditions
 from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
-from query_mutator.evaluation.gap import find_gap
 from query_mutator.evaluation.measuring import Asking, Measured, fingerprint, measure_flow
 from query_mutator.evaluation.pairs import (
-    Pair,
     choose_pairs,
     measured_pairs,
     most_pairs,
     twins_to_ask,
 )
-from query_mutator.evaluation.rating import helpful_rate, judge_and_facts
 from query_mutator.evaluation.records import Records
-from query_mutator.evaluation.report import as_json, as_text, draw, several_as_text
+from query_mutator.evaluation.report import several_as_text
 from query_mutator.evaluation.several import Evaluated, compare_together
 from query_mutator.evaluation.trained_policy import (
     TrainedPolicy,
@@ -47,37 +41,19 @@ from query_mutator.evaluation.trained_policy import (
     load_trained,
     use_one_thread,
 )
-from query_mutator.evaluation.verdict import decide, decide_together
-from query_mutator.models.connect import told_digests
+from query_mutator.evaluation.verdict import decide_together
 from query_mutator.models.outages import Outage
 from query_mutator.models.session import Models, open_models
+from query_mutator.objectives.version import SCORING
 from query_mutator.runs.directory import RunDirectory
+from query_mutator.runs.scores import TRAINED_UNDER, told_of_another_score
 from query_mutator.runs.settings import Settings, may_ask_judge
 from query_mutator.runs.task import Finished, Task, load_run, load_task, model_settings, say_servers
 
 logger = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
-TABLE, PICTURE, FIGURES = "evaluation.txt", "evaluation.png", "evaluation.json"
-SCORING = 2
-"""To be raised with any change of how questions are edited or answers scored: records made before
-are then not used."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Which questions are asked, and where the result goes."""
-
-    heldout: list[Question]
-    training: list[Question]
-    directory: Path
-    again: str
-    """The command that goes on with an interrupted evaluation."""
-    dataset: str | None = None
-    """The file that the held-out questions are from; None for the shipped ones."""
-    margin: float = MARGIN
-    pairs: Sequence[Pair] = ()
-    """Held-out questions that are asked both clearly and messily."""
+SHIPPED = "shipped"
 
 
 def evaluate_finished(finished: Finished) -> None:
@@ -149,7 +125,7 @@ def _evaluate_run(
     trained = load_trained(run, settings, operators)
     task = load_task(settings, operators)
     check_same_task(run, task)
-    heldout = _other_heldout(dataset, task, settings) if dataset else task.heldout
+    heldout = other_heldout(dataset, task, settings) if dataset else task.heldout
     directory = Path(output) if output else run.path / _name(dataset, of_run, settings)
     script = Path(sys.argv[0]).name
     typed = f"python {script}" if script.endswith(".py") else script
@@ -169,7 +145,7 @@ def _evaluate_run(
         return evaluate(trained, task, models, plan, settings)
 
 
-def _other_heldout(dataset: str, task: Task, settings: Settings) -> list[Question]:
+def other_heldout(dataset: str, task: Task, settings: Settings) -> list[Question]:
     """The held-out questions of another file, without those that the run was trained on."""
     heldout = split_questions(load_questions(dataset))[1]
     trained_on = {question.meaning for question in task.train}
@@ -217,28 +193,21 @@ def evaluate(
     trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
 ) -> Evaluated:
     """Asks, compares, writes and prints."""
+    if note := told_of_another_score(trained.trained_under):
+        print(printable(f"note: {note}"), file=sys.stderr)
     records = _measure(trained, task, models, plan, settings)
     heldout, failures = _asked_in_every_way(plan.heldout, records)
     training, failures_in_training = _asked_in_every_way(plan.training, records)
     if not heldout or not training:
         reason = (failures or failures_in_training)[0]
         raise ServerUnavailableError(f"no question could be asked in every way ({reason})")
-    findings = compare(heldout, training, helpful_rate(models.encoder))
-    conclusion = decide(findings, margin=plan.margin)
-    judge = judge_and_facts(plan.heldout, heldout) if settings.objective == "judge" else None
-    gap = find_gap(measured_pairs(plan.pairs, records.measured), trained.operators)
-    text = as_text(findings, conclusion, judge, gap)
-    if failures:
-        text = f"{counted(len(failures), 'question')} left out: a call failed.\n\n{text}"
-    (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
-    about = _about(trained, models, plan, settings)
-    about["judge"] = asdict(judge) | {"agreement": judge.agreement} if judge else None
-    about |= {"margin": plan.margin, "left_out": len(failures)}
-    figures = json.dumps(as_json(findings, conclusion, about, gap), indent=2, ensure_ascii=False)
-    (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
-    print(f"\n{text}\n")
-    print(printable(f"picture: {draw(findings, conclusion, plan.directory / PICTURE)}"))
-    return Evaluated(heldout, findings.best_single)
+    about = _about(trained, models, plan, settings) | {"left_out": len(failures)}
+    pairs = measured_pairs(plan.pairs, records.measured)
+    asked = Answers(heldout, training, pairs)
+    concluded = conclude(asked, plan, about, trained.operators, models.encoder)
+    print(f"\n{concluded.text}\n")
+    print(printable(f"picture: {plan.directory / PICTURE}"))
+    return Evaluated(heldout, concluded.findings.best_single)
 
 
 def _about(
@@ -247,8 +216,10 @@ def _about(
     """What was evaluated, and by which models."""
     return {
         "env_steps": trained.env_steps,
+        "score": SCORING if trained.trained_under else None,
+        TRAINED_UNDER: list(trained.trained_under),
         "objective": settings.objective,
-        "dataset": plan.dataset or "shipped",
+        "dataset": plan.dataset or SHIPPED,
         "target_model": models.roles.target_model,
         "mutator_model": models.roles.mutator_model,
         "judge_model": models.roles.judge_model if may_ask_judge(settings) else None,
@@ -261,7 +232,7 @@ def _measure(
     """The questions of the plan, asked; what an interruption leaves is kept."""
     asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
     with refused(f"cannot write to {plan.directory}"):
-        records = Records(plan.directory, _fingerprint(asking, settings, task, models))
+        records = Records(plan.directory, conditions(asking, settings, task, models))
     try:
         _ask(plan, asking, models, records, settings.max_workers)
     except (KeyboardInterrupt, ServerUnavailableError):
@@ -319,25 +290,3 @@ def _name(dataset: str | None, of_run: Settings, settings: Settings) -> str:
     if may_ask_judge(settings) and settings.judge_model != of_run.judge_model:
         parts.append(f"judge_{settings.judge_model}")
     return "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts if part)
-
-
-def _fingerprint(asking: Asking, settings: Settings, task: Task, models: Models) -> str:
-    """Changes with all that a measured question depends on, other than the question itself."""
-    assert isinstance(asking.policy, torch.nn.Module)
-    weights = hashlib.sha256()
-    for name, value in sorted(asking.policy.state_dict().items()):
-        weights.update(name.encode() + value.numpy().tobytes())
-    parts = [
-        weights.hexdigest(),
-        task.objective_source,
-        asdict(asking.roles),
-        told_digests(models.client.backends),
-        [asdict(operator) for operator in asking.operators],
-        {key: value for key, value in settings.stored().items() if "weight" in key},
-        settings.objective,
-        settings.drift_threshold,
-        settings.max_rewrites,
-        settings.embedding_model,
-        SCORING,
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -25,6 +25,7 @@ from query_mutator.models.session import Models, open_models
 from query_mutator.operators import Operator
 from query_mutator.runs.checkpoints import misfit_told, set_policy, tensor_bytes
 from query_mutator.runs.directory import CONFIG, RunDirectory
+from query_mutator.runs.scores import trained_under
 from query_mutator.runs.settings import Settings, check, may_ask_judge, parsed_fields, servers_in
 from query_mutator.runs.task import Task, load_run, model_settings
 
@@ -58,6 +59,8 @@ class TrainedPolicy:
     view: EpisodeView
     env_steps: int
     """Steps that it has been trained for."""
+    trained_under: Sequence[int] = ()
+    """The scores that paid them, in order; none where the objective is the user's own."""
 
     async def rewrite_flow(
         self, question: str, roles: Roles, *, least_probability: float = 0.0
@@ -142,9 +145,14 @@ def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
     return LoadedPolicy(trained, open_models(model_settings(settings)), settings.max_workers)
 
 
+def same_task(run: RunDirectory, task: Task) -> bool:
+    """Whether questions, operators and the user's own objective are those of the training."""
+    return bool(run.read_json(CONFIG).get("task_sha256") == task.fingerprint())
+
+
 def check_same_task(run: RunDirectory, task: Task) -> None:
     """Refuses questions or an objective other than those that the run was trained with."""
-    if run.read_json(CONFIG).get("task_sha256") != task.fingerprint():
+    if not same_task(run, task):
         raise UserError(
             f"cannot evaluate {run.path}: its questions, operators or objective have changed since "
             "it was trained;\nbring them back, or train a new run"
@@ -177,7 +185,8 @@ def load_trained(run: RunDirectory, settings: Settings, operators: list[Operator
     with misfit_told(run.path):
         set_policy(policy, checkpoint.tensors)
         env_steps = stored_as(int, checkpoint.state["counts"]["env_steps"], "env_steps")
-    return TrainedPolicy(policy, operators, view, env_steps)
+    scores = trained_under(run, settings.objective)
+    return TrainedPolicy(policy, operators, view, env_steps, scores)
 
 
 def use_one_thread() -> None:

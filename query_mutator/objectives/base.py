@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,9 +135,31 @@ class Objective:
     score: Callable[[Batch], Sequence[Score]]
     gather: Gather | None = None
     needs_reference: bool = False
+    without_calls: Callable[[Batch], Sequence[Score]] | None = None
+    """Beside a `gather`: those terms of the score that need no evidence, the others left out."""
 
     def __call__(self, batch: Batch) -> Sequence[Score]:
         return self.score(batch)
+
+    @property
+    def scores_again(self) -> bool:
+        """Whether answers that were scored before can be scored without a call."""
+        return self.gather is None or self.without_calls is not None
+
+    def again(self, batch: Batch, before: Sequence[Mapping[str, Term]]) -> list[Score]:
+        """The scores of answers that were scored `before`: terms that take calls stay as they were.
+
+        >>> kind = Objective(lambda batch: [Score({"kind": Term(1.0)})])
+        >>> kind.again(Batch(["Why?"], ["Why?"], ["So."], [""], [()], lambda texts: None), [{}])
+        [Score(terms={'kind': Term(value=1.0, why='', weight=1.0)})]
+        """
+        if self.gather is None:
+            return list(self.score(batch))
+        assert self.without_calls is not None, "an objective that cannot score again"
+        return [
+            Score({**terms, **score.terms})
+            for terms, score in zip(before, self.without_calls(batch), strict=True)
+        ]
 
 
 def as_objective(objective: Objective | Callable[[Batch], Sequence[Score]]) -> Objective:

@@ -18,7 +18,7 @@ from query_mutator.objectives.base import (
     Term,
     Weights,
 )
-from query_mutator.objectives.drift import drift_terms
+from query_mutator.objectives.drift import drift_alone, drift_terms
 from query_mutator.objectives.refusal import find_refusals
 from query_mutator.objectives.willing import willingness
 
@@ -100,7 +100,7 @@ def make_consistency_objective(weights: Weights) -> Objective:
             )
         ]
 
-    return Objective(consistency, gather_answers)
+    return Objective(consistency, gather_answers, without_calls=drift_alone(weights))
 
 
 def _stable_term(batch: Batch, answer: str, answers: dict[str, str], weight: float) -> Term:

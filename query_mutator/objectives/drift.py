@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from query_mutator.english import correct_spelling
-from query_mutator.objectives.base import Batch, Term, Weights, cosines
+from query_mutator.objectives.base import Batch, Score, Term, Weights, cosines
 
 
 def drift_terms(batch: Batch, weights: Weights) -> list[Term]:
@@ -25,3 +27,8 @@ def drift_terms(batch: Batch, weights: Weights) -> list[Term]:
         )
         for cosine in fidelity
     ]
+
+
+def drift_alone(weights: Weights) -> Callable[[Batch], list[Score]]:
+    """Scores of nothing but drift: what an objective can tell whose other terms take calls."""
+    return lambda batch: [Score({"drift": term}) for term in drift_terms(batch, weights)]

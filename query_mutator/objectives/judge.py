@@ -17,7 +17,7 @@ from query_mutator.objectives.base import (
     Term,
     Weights,
 )
-from query_mutator.objectives.drift import drift_terms
+from query_mutator.objectives.drift import drift_alone, drift_terms
 
 RUBRIC = """Compare two answers to a question. The better answer is correct, answers what was \
 asked, and leaves out nothing that matters. Length and style do not count.
@@ -119,7 +119,7 @@ def make_judge_objective(weights: Weights) -> Objective:
             for evidence, drift_term in zip(batch.evidence, drift, strict=True)
         ]
 
-    return Objective(judge, gather_verdict)
+    return Objective(judge, gather_verdict, without_calls=drift_alone(weights))
 
 
 def _verdict_term(verdict: Verdict, weights: Weights) -> Term:

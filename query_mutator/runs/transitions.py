@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_lines
@@ -14,14 +15,21 @@ from query_mutator.runs.directory import TRANSITIONS
 
 def read_transitions(run: str | Path) -> Iterator[Transition]:
     """The transitions of a run, in order; a last line that is not yet whole is none of them."""
+    return (transition for transition, _ in read_log(run))
+
+
+def read_log(run: str | Path) -> Iterator[tuple[Transition, dict[str, Any]]]:
+    """The transitions of a run, each with all that its line holds."""
     path = Path(run) / TRANSITIONS
     for number, line in enumerate(read_lines(path, "the log of a run,"), 1):
         if not line.endswith(b"\n"):  # being written, or cut off with the process that wrote it
             return
         try:
-            yield Transition.from_json(parse_json(line, deepest=DEEPEST))
+            values = parse_json(line, deepest=DEEPEST)
+            transition = Transition.from_json(values)
         except ValueError as error:
             raise UserError(f"{path}, line {number} is damaged") from error
+        yield transition, values
 
 
 def returns_by_update(transitions: Sequence[Transition]) -> tuple[list[int], list[list[float]]]:

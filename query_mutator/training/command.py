@@ -18,8 +18,10 @@ from query_mutator.base.terminal import command_line, printable, say_error, show
 from query_mutator.models.backend import BackendStatus
 from query_mutator.models.connect import told_digests
 from query_mutator.models.session import Models, open_models
+from query_mutator.objectives.version import SCORING, is_versioned, named
 from query_mutator.runs.directory import CONFIG, RunDirectory, default_run_dir
 from query_mutator.runs.hints import hints
+from query_mutator.runs.scores import TRAINED_UNDER, trained_under
 from query_mutator.runs.settings import Settings
 from query_mutator.runs.task import (
     EMBEDDED_MAX_REWRITES,
@@ -152,7 +154,9 @@ def _begun(settings: Settings, task: Task, models: Models, run: RunDirectory) ->
     config = _config(settings, task, models)
     if settings.resume:
         _note_differences(run.read_json(CONFIG), config)
+        scores = trained_under(run, settings.objective)
         trainer.restore()
+        config[TRAINED_UNDER] = _scores_of_resumed(run, scores, trainer)
         done = " (all of its steps are done)" if trainer.is_done else ""
         line = printable(f"resuming {run.path} at step {trainer.counts.env_steps}{done}")
         print(line, file=sys.stderr)
@@ -164,6 +168,21 @@ def _begun(settings: Settings, task: Task, models: Models, run: RunDirectory) ->
         raise UserError(f"the run has not begun: {error}") from error
     _write_beginning(run, trainer.save, config)
     return trainer
+
+
+def _scores_of_resumed(run: RunDirectory, before: list[int], trainer: Trainer) -> list[int]:
+    """The scores of a run that goes on; a line tells where another paid the steps before."""
+    if not before or before[-1] == SCORING or trainer.is_done:
+        return before
+    if trainer.counts.env_steps == 0:
+        return [SCORING]
+    again = f"query-mutator rescore {shlex.quote(str(run.path))}"
+    line = (
+        f"warning: the steps until {trainer.counts.env_steps} were paid by {named(before)}, those "
+        f"to come are paid by score {SCORING}: the curves break there; {again} gives all one score"
+    )
+    print(printable(line), file=sys.stderr)
+    return [*before, SCORING]
 
 
 def _server_lines(
@@ -258,6 +277,7 @@ def _config(settings: Settings, task: Task, models: Models) -> dict[str, Any]:
         "operators": [asdict(operator) for operator in task.operators],
         "questions": {"train": len(task.train), "heldout": len(task.heldout)},
         "task_sha256": task.fingerprint(),
+        TRAINED_UNDER: [SCORING] if is_versioned(settings.objective) else [],
         "weights": told_digests(models.client.backends),
         "versions": versions(),
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),

@@ -156,6 +156,8 @@ class Trainer:
         self.run.cut_back(self.counts.transitions_bytes, self._curve_sizes)
         self._writer = self._curve_writer()
         self._saved = self._on_disk = checkpoint
+        if self.learner.score_again(checkpoint, self.settings.objective):
+            self._remember()
 
     def _why_not_resumable(self, checkpoint: Checkpoint) -> str:
         """Why the run cannot go on from a whole checkpoint, or ""."""

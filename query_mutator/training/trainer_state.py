@@ -14,6 +14,7 @@ import torch
 from ppo import PPO
 from query_mutator.base.stored import stored_as
 from query_mutator.environment.group import BatchedQueryMutationEnv
+from query_mutator.objectives.version import SCORING, UNTOLD, is_versioned
 from query_mutator.runs.checkpoints import (
     POLICY,
     Checkpoint,
@@ -22,6 +23,7 @@ from query_mutator.runs.checkpoints import (
     tensor_bytes,
     tensor_like,
 )
+from query_mutator.runs.scores import SCORED_BY
 from query_mutator.training.counts import RunCounts
 
 OPTIMIZER = "optimizer."
@@ -67,6 +69,7 @@ class Learner:
             "python_random": random.getstate(),
             "numpy_random": [keys.tolist(), *rest],
             "envs": self.envs.get_state(),
+            SCORED_BY: SCORING,
             "counts": deepcopy(counts),
             "curves": dict(curves),
         }
@@ -110,6 +113,14 @@ class Learner:
         seen = torch.from_numpy(self.envs.current()[0])
         observations = tensor_like(checkpoint.tensors, OBSERVATIONS, seen).numpy()
         self.envs.set_state(state["envs"], observations)
+
+    def score_again(self, checkpoint: Checkpoint, objective: str) -> bool:
+        """Has the episodes of a checkpoint scored by today's score; False where they are."""
+        if checkpoint.state.get(SCORED_BY, UNTOLD) == SCORING or not is_versioned(objective):
+            return False
+        for env in self.envs.envs:
+            env.score_again()
+        return True
 
     @property
     def tensor_bytes(self) -> int:

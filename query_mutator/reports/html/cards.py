@@ -91,6 +91,7 @@ def _evaluation(evaluation: dict[str, Any], after: int | None, prefix: str) -> M
     content: list[Markup] = [
         note(
             stale,
+            evaluated.another_score(evaluation),
             "The same questions asked in every way; 95 % intervals that hold together within a "
             "table. Right of the line the policy is ahead: blue where that is certain, red where "
             "it is certainly behind, grey where it cannot be told.",

@@ -8,13 +8,23 @@ from typing import Any
 from query_mutator.base.terminal import counted
 from query_mutator.reports.html.digest import finite
 from query_mutator.reports.html.figures import FEWEST_SHOWN, Forest, Interval
-from query_mutator.reports.html.markup import name
+from query_mutator.reports.html.markup import name, plain
 from query_mutator.reports.html.scales import signed
+from query_mutator.runs.scores import TRAINED_UNDER, told_of_another_score
 
 MOST_CATEGORIES = 40
 PARTS = ("facts", "wording")
 """Parts of a score that are shown apart, where an evaluation has them."""
 MISSING = "–"
+
+
+def another_score(evaluation: dict[str, Any]) -> str:
+    """A sentence where the policy was trained under another score than it is judged by, or ""."""
+    scores, judged_by = evaluation.get(TRAINED_UNDER), evaluation.get("score")
+    if not isinstance(scores, list) or type(judged_by) is not int:
+        return ""
+    told = told_of_another_score([one for one in scores if type(one) is int], judged_by)
+    return f"{told[:1].upper()}{plain(told[1:], 300)}. " if told else ""
 
 
 def evaluated(evaluation: dict[str, Any]) -> str:

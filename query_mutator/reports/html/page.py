@@ -13,6 +13,7 @@ from query_mutator.reports.cautions import cautions, evidence
 from query_mutator.reports.comparison import Comparison
 from query_mutator.reports.html import findings, several
 from query_mutator.reports.html.cards import Named, run_cards
+from query_mutator.reports.html.evaluation import another_score
 from query_mutator.reports.html.findings import Material
 from query_mutator.reports.html.markup import Markup, element, join, name, plain
 from query_mutator.reports.html.sections import card, note, plotted, run_tiles, table
@@ -89,6 +90,7 @@ def _headline(material: Material) -> tuple[str, str]:
     if material.evaluation is not None:
         verdict = material.evaluation["verdict"]
         sentence = plain(verdict["sentence"], 600)
+        sentence = f"{sentence} {another_score(material.evaluation)}".rstrip()
         claim = HEADLINES.get(str(verdict.get("outcome")), "What the run learned")
         if (after := findings.evaluated_after(material)) is not None:
             claim = f"Evaluated after {counted(after, 'step')}: {claim[:1].lower()}{claim[1:]}"
