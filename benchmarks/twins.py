@@ -8,13 +8,14 @@ Classifiers that never saw a meaning guess whose hand it was, at as many questio
 Four comparisons, from the cleanest on:
 
 - same question, same style: messy twins by hand of training questions, and what the generator makes
-  of the same clear questions in the same styles
+  of the same clear questions in the same styles; once more by a classifier that also learns from
+  the second comparison
 - same meaning: messy training questions that were written by hand, and what the generator makes of
   their clear twins, in the six styles that there are among them
 - one hand beside another: the twins by hand beside the messy questions, which other hands wrote.
   Nothing is generated here: so well are people told from each other.
-- as shipped: all of these beside the generated rows of `twins.jsonl`. The questions are not the same
-  here, so their topics tell them apart too: how well, the column "clear forms alone" says.
+- as shipped: all of these beside the generated rows of `twins.jsonl`. The questions are not the
+  same here, so topics tell them apart too: how well, the column "clear forms alone" says.
 """
 
 from __future__ import annotations
@@ -80,9 +81,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     encoder = load_encoder()
     for name, compare in COMPARISONS.items():
         samples = [compare(Random(seed)) for seed in range(args.seeds)]
+        more = [
+            same_meaning(Random(seed)) if compare is same_question else []
+            for seed in range(args.seeds)
+        ]
         counts = [sum(row.generated == hand for row in samples[0]) for hand in (False, True)]
         print(f"\n{name}: {counts[0]} by hand, {counts[1]} generated")
-        print(_table([_both(sample, seed, encoder) for seed, sample in enumerate(samples)]))
+        print(
+            _table([_all(sample, seed, encoder, more[seed]) for seed, sample in enumerate(samples)])
+        )
         if args.telling:
             print(*_telling(samples[0], args.telling), sep="\n")
 
@@ -120,7 +127,7 @@ def as_shipped(random: Random) -> list[Written]:
     written = []
     for row in _twins():
         question = questions.get(row["id"])
-        if question is None or "kind" in question.columns and row["style"] == "clear":
+        if question is None or ("kind" in question.columns and row["style"] == "clear"):
             continue
         if row["style"] == "clear":
             one = Written(question.question, MIXED, question.meaning, False, row["twin"])
@@ -149,16 +156,28 @@ COMPARISONS = {
 
 
 def guess(
-    written: Sequence[Written], model: BaseEstimator, features: Numbers, seed: int
+    written: Sequence[Written],
+    model: BaseEstimator,
+    features: Numbers,
+    seed: int,
+    more: Sequence[Written] = (),
 ) -> Guesses:
-    """Each question guessed by a classifier that saw none of its meaning, at balanced classes."""
+    """Each question guessed by a classifier that saw none of its meaning, at balanced classes.
+
+    The features are texts where there are more questions to learn from, which are not guessed.
+    """
+    taught = np.array([row.text for row in more], dtype=object)
+    taught_hands = np.array([row.generated for row in more], dtype=bool)
     generated = np.array([row.generated for row in written])
     meanings = np.array([row.meaning for row in written])
     scores = np.zeros(len(written))
     for train, test in GroupKFold(FOLDS, shuffle=True, random_state=seed).split(
         features, groups=meanings
     ):
-        model.fit(features[train], generated[train])
+        model.fit(
+            np.concatenate([features[train], taught]) if more else features[train],
+            np.concatenate([generated[train], taught_hands]),
+        )
         scores[test] = model.decision_function(features[test])
     right = (scores > 0) == generated
     styles = np.array([row.style for row in written])
@@ -202,7 +221,9 @@ def surface(text: str) -> list[float]:
     ]
 
 
-def _both(written: Sequence[Written], seed: int, encoder: Encoder) -> dict[str, Guesses]:
+def _all(
+    written: Sequence[Written], seed: int, encoder: Encoder, more: Sequence[Written]
+) -> dict[str, Guesses]:
     texts = [row.text for row in written]
     clear = np.array([row.clear for row in written], dtype=object)
     sense = np.hstack([encoder.encode(texts), np.array([surface(text) for text in texts])])
@@ -210,6 +231,10 @@ def _both(written: Sequence[Written], seed: int, encoder: Encoder) -> dict[str, 
         "letters and words": guess(written, by_letters(), np.array(texts, dtype=object), seed),
         "MiniLM and surface": guess(written, by_sense(), sense, seed),
     }
+    if more:
+        guesses["and more to learn from"] = guess(
+            written, by_letters(), np.array(texts, dtype=object), seed, more
+        )
     if len(set(clear)) > len(written) / 2:  # else each is there by both hands
         guesses["clear forms alone"] = guess(written, by_letters(), clear, seed)
     return guesses

@@ -134,7 +134,12 @@ def _which(sentence: str, context: str) -> Asked | None:
                 not word.endswith("s") and word not in ("is", "was", "has") and _many(noun)
             )
             return Asked(
-                context, sentence, Kind.WHICH, noun=noun, rest=f"{word} {after}", plural=plural
+                context,
+                sentence,
+                Kind.WHICH,
+                noun=noun,
+                rest=f"{word} {after}".strip(),
+                plural=plural,
             )
     return None
 
@@ -186,10 +191,8 @@ def _many(noun: str) -> bool:
     """Whether a phrase is in the plural, by its first noun and what stands before it."""
     if re.match(r"(?:an?|one|this) ", noun):
         return False
-    head = re.split(
-        r",(?! \w+ \w+(?: on| of|$))| (?:of|with|that|which|from|in|on|for|near|at|as|who|to|under|between|listing)\b",
-        noun,
-    )[0]
+    after = "of|with|that|which|from|in|on|for|near|at|as|who|to|under|between|listing"
+    head = re.split(rf",(?! \w+ \w+(?: on| of|$))| (?:{after})\b", noun)[0]
     return bool(re.search(r"(?<![su])(?<!ga)s$|people$|feet$|teeth$|men$", head))
 
 

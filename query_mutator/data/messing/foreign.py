@@ -4,68 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 
 from query_mutator.data.messing.asked import Asked, verbs
-from query_mutator.data.messing.phrases import Phrases
+from query_mutator.data.messing.phrases import Phrases, lists, words
 from query_mutator.data.messing.wording import in_full, parts, uncapitalised
 
-ADJECTIVES = (
-    "big large small little tiny long short tall high deep wide narrow thin thick round flat hard soft hot cold "
-    "dry wet warm young old dead wild white black red green yellow brown dark bright famous ancient natural "
-    "wooden sharp heavy huge loud sticky sweet human female"
-)
-AFTER_ITS_NOUN = re.compile(
-    rf"\b(the|an?) ({ADJECTIVES.replace(' ', '|')}) ([a-z]+)\b(?= (?:of|with|that|in|on|at|from|to|which)\b|,|$)"
-)
-SHARES: tuple[tuple[str, str, float], ...] = (
-    (r"\bthat (?=[a-z]+s\b|[a-z]+ed\b|is\b|are\b|do\b)", "which ", 0.6),
-    (r"(?<!so )\bthat (?=you|we|people|the|a)", "what ", 0.35),
-    (r"\bpeople\b", "the people", 0.35),
-    (r"\b(?:usually|normally)\b", "normal", 0.3),
-    (r"\byou use\b", "one uses", 0.35),
-    (r"\byou\b", "we", 0.15),
-    (
-        r"\bto (?=(?:make|get|drain|turn|reach|press|put|keep|tell|find|open|protect|watch|flatten)\b)",
-        "for to ",
-        0.5,
-    ),
-    (r"\bmade of\b", "made from", 0.5),
-    (r"\bof (?=a |an |the )", "from ", 0.3),
-    (r"\bin (?=Europe|Africa|Asia|space|medieval|ancient)", "in the ", 0.5),
-    (r"\b(?:a|an) (?=[a-z])", "", 0.35),
-    (r"\b(?:a|an) (?=[a-z])", "one ", 0.15),
-    (r"\bthe (?=[a-z])", "", 0.25),
-    (r"\b(with|on|in|from) (?=[a-z]+s\b)", r"\1 the ", 0.35),
-    (r"\bwho (?=[a-z])", "which ", 0.4),
-    (r"\bmuch\b|\bvery\b", "very much", 0.1),
-    (r"\bsomebody\b", "some person", 0.4),
-    (r"\bit hits\b", "it is hitting", 0.5),
-    (r"\b[Hh]ow many (?=[a-z])", "how much of ", 0.2),
-    (r"\bare in\b", "it has in", 0.5),
-    (r"\bare there in\b", "it gives in", 0.5),
-    (r"\bis that\b", "it is", 0.5),
-    (r"\bfor a living\b", "as profession", 0.6),
-    (r"\bwith (?=a|two|many|no)", "having ", 0.3),
-    (r"\bso that\b", "that", 0.5),
-    (r"\bwhen (?=you|we|it|a)", "if ", 0.4),
-    (r"\bsuch as\b", "like for example", 0.6),
-    (r"\b(\w+)ly (\w+)", r"\1 \2", 0.15),
-    (r"\bcan\b", "is able to", 0.25),
-    (r"\bwhose\b", "which has the", 0.3),
-)
-"""What is often said otherwise, and in what share of its places."""
 BEING = 0.3
-COUNTING: tuple[tuple[str, str, float], ...] = (
-    (r"\b(hold|buy|run|fill|share|cost|put|pay|get|give)s\b", r"\1", 0.5),
-    (r"\b(\w+) had\b", r"\1 was having", 0.4),
-    (r"\bhas\b", "is having", 0.3),
-    (r"\b(A|a|an|one) (?=[a-z])", r"", 0.4),
-    (r"\band (?=buys|gave|gets|half)", "and then ", 0.4),
-    (r"\b(\d+) (of them)\b", r"from them \1", 0.5),
-    (r"\bevery\b", "each", 0.5),
-    (r"^Today is", "Today we have", 0.6),
-    (r"\b(on) a\b", r"\1 the", 0.5),
-)
 
 
 def nonnative(asked: Asked, phrases: Phrases, category: str) -> str:
@@ -93,8 +38,8 @@ def nonnative(asked: Asked, phrases: Phrases, category: str) -> str:
 def _bent(text: str, phrases: Phrases) -> str:
     """The words in another order and with other small words."""
     if phrases.chance(0.35):
-        text = AFTER_ITS_NOUN.sub(r"\1 \3 \2", text, count=1)
-    bend = [rule for rule in SHARES if phrases.chance(rule[2])]
+        text = _adjective_last().sub(r"\1 \3 \2", text, count=1)
+    bend = [rule for rule in lists("foreign")["bent"] if phrases.chance(rule[2])]
     for pattern, other, _ in phrases.random.sample(bend, min(5, len(bend))):
         text = re.sub(pattern, other, text, count=1)
     return re.sub(r"\b[a-z]+s\b", lambda match: _going_on(match[0], phrases), text, count=1)
@@ -102,10 +47,18 @@ def _bent(text: str, phrases: Phrases) -> str:
 
 def _counting(context: str, phrases: Phrases) -> str:
     """What was said before the question, with other verbs and small words."""
-    for pattern, other, share in COUNTING:
+    for pattern, other, share in lists("foreign")["counting"]:
         if phrases.chance(share):
             context = re.sub(pattern, other, context, count=1)
     return context
+
+
+@cache
+def _adjective_last() -> re.Pattern[str]:
+    """An adjective before a noun that is followed by more about it."""
+    adjectives = "|".join(sorted(words("adjectives")))
+    more = r"(?= (?:of|with|that|in|on|at|from|to|which)\b|,|$)"
+    return re.compile(rf"\b(the|an?) ({adjectives}) ([a-z]+)\b{more}")
 
 
 def _going_on(verb: str, phrases: Phrases) -> str:

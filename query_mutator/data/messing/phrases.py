@@ -12,7 +12,6 @@ from typing import Any
 from query_mutator.data.families.problem import Deck
 
 HERE = Path(__file__).parent
-LISTS = ("asks", "talk", "scenes", "urgent", "short", "foreign", "sounds", "forgotten")
 GAP = re.compile(r"\{(\w+)\}")
 
 
@@ -59,3 +58,9 @@ def lists(table: str) -> dict[str, Any]:
     """The lists of one file, by name."""
     found: dict[str, Any] = tomllib.loads((HERE / f"{table}.toml").read_text(encoding="utf-8"))
     return found
+
+
+@cache
+def words(name: str) -> frozenset[str]:
+    """Words that are treated alike, from `words.toml`."""
+    return frozenset(lists("words")[name])

@@ -5,24 +5,20 @@ from __future__ import annotations
 import re
 
 from query_mutator.data.messing.asked import Asked, Kind
-from query_mutator.data.messing.phrases import Phrases, lists
+from query_mutator.data.messing.phrases import Phrases, lists, words
 from query_mutator.data.messing.slips import mistype
 from query_mutator.data.messing.wording import (
     ask,
     casual,
     in_full,
     loosened,
-    names_in,
     parts,
+    spared_in,
     sprinkle,
     uncapitalised,
 )
 
 ONE_SLIP = 0.12
-PEOPLE = frozenset(
-    "captain president author writer painter composer girl boy man woman traveler explorer king queen "
-    "emperor scientist mathematician inventor pilot singer actor philosopher people brothers".split()
-)
 
 
 def filler(asked: Asked, phrases: Phrases, category: str) -> str:
@@ -78,7 +74,7 @@ def runon(asked: Asked, phrases: Phrases, category: str) -> str:
         pieces.append(phrases.say("scenes", "beat"))
     told = " and ".join(re.sub(r",? (?=and\b)|,", " ", piece) for piece in pieces)
     name = f"runon_{asked.kind.value}{'_many' if asked.plural else ''}"
-    if phrases.has("scenes", name) and not asked.plural and not asked.past and phrases.chance(0.4):
+    if phrases.has("scenes", name) and not asked.plural and not asked.past and phrases.chance(0.55):
         ending = phrases.say("scenes", name, **parts(asked))
     else:
         asking = in_full(asked, ask(asked, phrases, reworded=0.5, turned=0.0), " and ")
@@ -92,7 +88,7 @@ def runon(asked: Asked, phrases: Phrases, category: str) -> str:
 def alarm(asked: Asked, phrases: Phrases, category: str) -> str:
     """Harmless things in words of alarm."""
     near = f"alarm_on_{category}"
-    near = near if phrases.has("urgent", near) and phrases.chance(0.55) else "alarm"
+    near = near if phrases.has("urgent", near) and phrases.chance(0.75) else "alarm"
     opening = phrases.say("urgent", near)
     if phrases.chance(0.3):
         opening += phrases.random.choice((", ", "!! ", " and ")) + phrases.say("urgent", "alarm")
@@ -122,14 +118,16 @@ def forgotten(asked: Asked, phrases: Phrases, category: str) -> str | None:
     person = (
         asked.kind in (Kind.WHO, Kind.WHO_IS)
         or re.match(r"an? (?:young )?(?:person|worker|doctor)", thing)
-        or not PEOPLE.isdisjoint(asked.noun.split())
+        or not words("people").isdisjoint(asked.noun.split())
     )
     said = {**parts(asked), "thing": _informal(thing, asked.plural, phrases)}
     manner = "person" if person else "plural" if asked.plural else "thing"
     who = person and asked.kind is not Kind.CALLED
     tail = "tail_who" if who else "tail"
-    words = [phrases.say("forgotten", "lead", **said), phrases.say("forgotten", manner, **said)]
-    text = f"{' '.join(words)}{phrases.random.choice((', ', ', ', '.. '))}{phrases.say('forgotten', tail, **said)}"
+    lead = phrases.say("forgotten", "lead", **said)
+    joint = phrases.random.choice((", ", ", ", ".. "))
+    middle, end = phrases.say("forgotten", manner, **said), phrases.say("forgotten", tail, **said)
+    text = f"{lead} {middle}{joint}{end}"
     text = re.sub(r",?\.{2,},?", "..", text)
     return casual(text, phrases).replace("'", "")
 
@@ -182,6 +180,6 @@ def _with_a_slip(text: str, asked: Asked, phrases: Phrases) -> str:
     places = [i for i, word in enumerate(words) if re.fullmatch(r"[a-z]{4,}", word)]
     if places and text.count('"') == 0:
         place = phrases.random.choice(places)
-        names = names_in(f"{asked.context} {asked.sentence}")
-        words[place] = mistype(words[place], names, phrases.random).replace(" ", "")
+        spared = spared_in(f"{asked.context} {asked.sentence}")
+        words[place] = mistype(words[place], spared, phrases.random).replace(" ", "")
     return " ".join(words)

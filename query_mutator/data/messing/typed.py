@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 
 from query_mutator.data.messing.asked import Asked, Kind
-from query_mutator.data.messing.phrases import Phrases, lists
+from query_mutator.data.messing.phrases import Phrases, lists, words
 from query_mutator.data.messing.slips import mistype, spell_by_ear
-from query_mutator.data.messing.wording import ask, casual, in_full, names_in, parts, uncapitalised
+from query_mutator.data.messing.wording import ask, casual, in_full, parts, spared_in, uncapitalised
 
-SMALL = frozenset(
-    "a an the is are was were do does did you your we i it its that which who there called can "
-    "should some their they be has what".split()
-)
-"""What a telegram leaves out."""
 BY_EAR_TOO, SHARE_BY_EAR = 0.4, 0.55
 MARKED = (", ", " = ", " - ", ", ", "... ")
 NUMBERED = re.compile(r"\d|\bhow (?:many|much)\b", re.IGNORECASE)
@@ -25,29 +20,29 @@ def typos(asked: Asked, phrases: Phrases, category: str) -> str:
     typed = casual(text, phrases)
     if phrases.chance(0.2):
         typed = typed.replace(",", " ,").replace("  ", " ")
-    names = names_in(f"{asked.context} {asked.sentence}")
+    spared = spared_in(f"{asked.context} {asked.sentence}")
     by_ear = SHARE_BY_EAR if phrases.chance(BY_EAR_TOO) else 0.0
-    return mistype(typed, names, phrases.random, by_ear)
+    return mistype(typed, spared, phrases.random, by_ear)
 
 
 def phonetic(asked: Asked, phrases: Phrases, category: str) -> str:
     """Written as it sounds."""
     text = in_full(asked, ask(asked, phrases, reworded=0.35, turned=0.05), ", ")
-    names = names_in(asked.context + " " + asked.sentence)
-    return spell_by_ear(casual(text, phrases).replace("-", " "), names, phrases.random)
+    spared = spared_in(asked.context + " " + asked.sentence)
+    return spell_by_ear(casual(text, phrases).replace("-", " "), spared, phrases.random)
 
 
-def telegram(asked: Asked, phrases: Phrases, category: str) -> str | None:
+def telegram(asked: Asked, phrases: Phrases, category: str) -> str:
     """A few words, the small ones left out."""
-    words = casual(_telegram(asked, phrases).replace('"', ""), phrases)
-    words = re.sub(r"[,:;](?!\d)", "", words)
-    words = " ".join(words.split())
-    if match := re.fullmatch(r"(.+)(?<!english) (word|term|name|which|what)", words):
+    text = casual(_telegram(asked, phrases).replace('"', ""), phrases)
+    text = " ".join(re.sub(r"[,:;](?!\d)", "", text).split())
+    if match := re.fullmatch(r"(.+)(?<!english) (word|term|name|which|what)", text):
         if phrases.chance(0.3):
-            words = f"{match[1]}{phrases.random.choice(MARKED)}{match[2]}{phrases.random.choice(('', '?', '??'))}"
+            marks = phrases.random.choice(MARKED), phrases.random.choice(("", "?", "??"))
+            text = f"{match[1]}{marks[0]}{match[2]}{marks[1]}"
     elif phrases.chance(0.15):
-        words += phrases.random.choice(("?", "??", " = ?"))
-    return words
+        text += phrases.random.choice(("?", "??", " = ?"))
+    return text
 
 
 def chat(asked: Asked, phrases: Phrases, category: str) -> str:
@@ -161,11 +156,11 @@ def _counted(sentence: str, phrases: Phrases) -> str:
 
 
 def _bare(text: str) -> str:
-    words = uncapitalised(text).replace(". ", " ").rstrip(".").split()
+    every = uncapitalised(text).replace(". ", " ").rstrip(".").split()
     kept = [
         word
-        for before, word in zip(["", *words], words, strict=False)
-        if word.strip(",").lower() not in SMALL
+        for before, word in zip(["", *every], every, strict=False)
+        if word.strip(",").lower() not in words("small")
         or (len(word) == 1 and word.isupper() and before[:1].isupper())
         or word == "US"
         or (

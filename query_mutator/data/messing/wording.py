@@ -5,37 +5,12 @@ from __future__ import annotations
 import re
 
 from query_mutator.data.messing.asked import Asked, Kind
-from query_mutator.data.messing.phrases import Phrases
+from query_mutator.data.messing.phrases import Phrases, lists, words
+from query_mutator.data.messing.slips import Spared
 from query_mutator.english.names import capitalise_names
 
-OPENERS = frozenset(
-    "a an the if in on at to from by with for into off after about when where why how which what "
-    "who whose name around name give today one two three four five six seven eight nine ten "
-    "according roughly some another please can which".split()
-)
 LONG = 9
 """Words of a thing after which "called" would come too late."""
-SPOKEN = (
-    (r"^[Ww]hat is\b", "whats", 0.6),
-    (r"\b[Ww]hich (?=\w)", "what ", 0.2),
-    (r"\bthat is\b", "thats", 0.6),
-    (r"\bsuch as\b", "like", 0.7),
-    (r"\bdo not\b", "dont", 0.7),
-    (r"\bdoes not\b", "doesnt", 0.7),
-    (r"\bcannot\b", "cant", 0.9),
-    (r"\bwithout\b", "with no", 0.1),
-    (r"\bsomebody\b", "someone", 0.5),
-    (r"\bvery\b", "super", 0.4),
-    (r"\busually\b", "mostly", 0.15),
-    (r"\bnormally\b", "usually", 0.4),
-    (r"\blarge\b", "big", 0.6),
-    (r"\btiny\b", "teeny", 0.2),
-    (r"\bthe United States\b", "the USA", 0.4),
-    (r"\bare there in\b", "in", 0.5),
-    (r"\bare in\b", "in", 0.4),
-    (r"\bcompletely\b", "totally", 0.5),
-)
-"""What is written, what is said, and in what share of its places."""
 OF_ONESELF = re.compile(
     r"\bdo you (?:use|put|stick|tie|wear|slip|load|strike|climb|flip|dry|normally go)\b|"
     r"\bshould you\b|that you (?:use|put|load|slip|strike|climb)\b"
@@ -44,16 +19,21 @@ OF_ONESELF = re.compile(
 BOUNDARY = re.compile(r" (?=(?:that|which|who|with|when|where|from|for|on|in|and|after|between)\b)")
 
 
-def names_in(question: str) -> frozenset[str]:
-    """The words of the question that are names, in lower case.
+def spared_in(question: str) -> Spared:
+    """The words of the question that no slip or one at most may hit.
 
-    >>> sorted(names_in("Tom asks: which river flows through Vienna?"))
-    ['tom', 'vienna']
+    >>> spared = spared_in('Tom asks: what is the plural of "leaf" in the US?')
+    >>> sorted(spared.names), sorted(spared.exact)
+    (['tom', 'us'], ['leaf', 'us'])
     """
-    words = re.findall(r"(^|[.!?:]\s+)?\b([A-Z][\w'’]*)", question)
-    names = {word.lower() for start, word in words if not start or word.lower() not in OPENERS}
+    quoted = [quote for quote in re.findall(r'"([^"]+)"', question) if quote.count(" ") < 2]
+    exact = [word for quote in quoted for word in re.findall(r"[\w'’]+", quote)]
+    exact += re.findall(r"\b[A-Z]{2,}\b", question)
+    capitals = re.findall(r"(^|[.!?:]\s+)?\b([A-Z][\w'’]*)", question)
+    no_names = words("openers")
+    names = {word.lower() for start, word in capitals if not start or word.lower() not in no_names}
     lower = {word for word in question.lower().split() if capitalise_names(word) != word}
-    return frozenset(names | lower)
+    return Spared(frozenset(names | lower), frozenset(word.lower() for word in exact))
 
 
 def parts(asked: Asked) -> dict[str, str]:
@@ -107,7 +87,7 @@ def in_full(asked: Asked, question: str, joint: str = ", ") -> str:
 
 def uncapitalised(text: str) -> str:
     """The text without the capital of its first word, if that is no name."""
-    return text[:1].lower() + text[1:] if text.split(" ")[0].lower() in OPENERS else text
+    return text[:1].lower() + text[1:] if text.split(" ")[0].lower() in words("openers") else text
 
 
 def casual(text: str, phrases: Phrases, capitals: float = 0.0) -> str:
@@ -124,7 +104,7 @@ def casual(text: str, phrases: Phrases, capitals: float = 0.0) -> str:
 
 def loosened(text: str, phrases: Phrases) -> str:
     """The text with some of its words as they are spoken."""
-    for written, spoken, share in SPOKEN:
+    for written, spoken, share in lists("asks")["spoken"]:
         if phrases.chance(share):
             text = re.sub(written, spoken, text, count=1)
     if OF_ONESELF.search(text) and phrases.chance(0.4):
