@@ -96,7 +96,7 @@ def _called(sentence: str, context: str) -> Asked | None:
         plural, past = match[1] in ("are", "were"), match[1] in ("was", "were")
         return Asked(context, sentence, Kind.CALLED, thing, plural=plural, past=past)
     if match := re.fullmatch(r"Name (the .+|an? .+)", sentence):
-        return Asked(context, sentence, Kind.CALLED, match[1], plural=False)
+        return Asked(context, sentence, Kind.NAMED, match[1])
     if match := re.fullmatch(r"What (?:is|was) the name of (.+)", sentence):
         return Asked(context, sentence, Kind.NAMED, match[1])
     return None

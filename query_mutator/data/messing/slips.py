@@ -14,7 +14,7 @@ PLAIN = re.compile(r"[a-z]+")
 SWAP, DROP, DOUBLE, NEIGHBOUR, SINGLE = "swap", "drop", "double", "neighbour", "single"
 SLIPS = (SWAP,) * 13 + (DROP,) * 4 + (SINGLE,) * 3 + (NEIGHBOUR,) + (DOUBLE,)
 """As often as in twins by hand."""
-OF_SHORT, OF_LONG, OF_LONG_BESIDE_SOUNDS, OF_SPACES, AT_THE_FIRST = 0.5, 0.93, 0.5, 0.03, 0.12
+OF_SHORT, OF_LONG, OF_LONG_BESIDE_SOUNDS, OF_SPACES, AT_THE_FIRST = 0.5, 0.93, 0.5, 0.12, 0.12
 """Shares of words of three letters, of longer ones, of spaces and of first letters that are hit."""
 FROM_THE_LIST = 0.93
 TRIES = 12
@@ -28,6 +28,11 @@ class Spared:
     """They get one slip at most."""
     exact: frozenset[str] = frozenset()
     """They get none: what is asked about as a word, and abbreviations."""
+
+    @property
+    def all(self) -> frozenset[str]:
+        """The names and the others."""
+        return self.names | self.exact | words("kept")
 
 
 def mistype(text: str, spared: Spared, random: Random, by_ear: float = 0.0) -> str:
@@ -56,7 +61,7 @@ def mistype(text: str, spared: Spared, random: Random, by_ear: float = 0.0) -> s
             slipped.add(word)
         return slip(word, random)
 
-    return WORD.sub(put, _misplace_spaces(text, spared, random))
+    return _misplace_spaces(WORD.sub(put, text), set(text.split()) - spared.all, random)
 
 
 def slip(word: str, random: Random) -> str:
@@ -128,14 +133,13 @@ def _is_kept(match: re.Match[str], text: str, spared: Spared) -> bool:
     return word in words("kept") or word in spared.exact or in_a_number
 
 
-def _misplace_spaces(text: str, spared: Spared, random: Random) -> str:
-    """A space that comes a letter late or not at all, here and there, never beside a digit."""
+def _misplace_spaces(text: str, able: set[str], random: Random) -> str:
+    """A space that comes a letter late or not at all, here and there, between able words."""
     typed = text.split(" ")
     for place in range(len(typed) - 1):
         one, other = typed[place], typed[place + 1]
-        if not (PLAIN.fullmatch(one) and PLAIN.fullmatch(other)) or random.random() > OF_SPACES:
-            continue
-        if {one, other} & (words("kept") | spared.exact | spared.names):
+        plain = PLAIN.fullmatch(one) and PLAIN.fullmatch(other)
+        if not plain or random.random() > OF_SPACES or not {one, other} <= able:
             continue
         if random.random() < 0.5 and len(other) > 3 and len(one) < 5:
             typed[place], typed[place + 1] = one + other[0], other[1:]

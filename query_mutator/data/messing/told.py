@@ -26,7 +26,9 @@ def filler(asked: Asked, phrases: Phrases, category: str) -> str:
     pick = phrases.random.choice
     asking = ask(asked, phrases, reworded=0.35, turned=0.45)
     asking = sprinkle(in_full(asked, asking), phrases, pick((2, 2, 3, 3)))
-    asking = re.sub(r", (?=wh)", lambda _: f", {phrases.say('talk', 'turn')} ", asking, count=1)
+    asking = re.sub(
+        r", (?=wh(?!.*, wh))", lambda _: f", {phrases.say('talk', 'turn')} ", asking, count=1
+    )
     asking = re.sub(
         r"^(what|which|who)\b", lambda m: f"{phrases.say('talk', 'turn')} {m[0]}", asking
     ) if phrases.chance(0.4) else asking  # fmt: skip
@@ -58,7 +60,7 @@ def story(asked: Asked, phrases: Phrases, category: str) -> str:
     if phrases.chance(0.65):
         scene += f" {phrases.say('scenes', 'link')} {phrases.say('scenes', 'beat')}"
     asks = phrases.say("scenes", "asks")
-    asking = in_full(asked, ask(asked, phrases, reworded=0.45, turned=0.25))
+    asking = _no_order(in_full(asked, ask(asked, phrases, reworded=0.45, turned=0.25)))
     said = f"{scene}{'.' if phrases.chance(0.8) else ','} {asks} {asking}".replace("  ", " ")
     if phrases.chance(0.3):
         said += f"{phrases.random.choice(['. ', ', ', '? '])}{phrases.say('scenes', 'after')}"
@@ -77,7 +79,7 @@ def runon(asked: Asked, phrases: Phrases, category: str) -> str:
     if phrases.has("scenes", name) and not asked.plural and not asked.past and phrases.chance(0.55):
         ending = phrases.say("scenes", name, **parts(asked))
     else:
-        asking = in_full(asked, ask(asked, phrases, reworded=0.5, turned=0.0), " and ")
+        asking = _no_order(in_full(asked, ask(asked, phrases, reworded=0.5, turned=0.0), " and "))
         ending = f"{phrases.say('scenes', 'comes_to')} {asking}"
     said = casual(re.sub(r",(?!\d)(?! \d)", "", f"{told} {ending}"), phrases)
     if phrases.chance(0.6):
@@ -111,7 +113,7 @@ def forgotten(asked: Asked, phrases: Phrases, category: str) -> str | None:
     if by_name := _without_the_name(asked, phrases):
         return by_name
     thing = asked.described
-    if not thing or asked.context or asked.kind is Kind.NAMED or re.search(r'\d+ |"|^half', thing):
+    if not thing or asked.context or re.search(r'\d+ |"|^half', thing):
         return None
     if asked.kind is Kind.IS and not re.search(r"\b(?:that|with|in|on|to)\b", thing):
         return None
@@ -159,6 +161,11 @@ def _informal(thing: str, plural: bool, phrases: Phrases) -> str:
         pointing = ("those ", "these ") if plural else ("that ", "this ")
         thing = re.sub(r"^the ", pointing[0] if phrases.chance(0.7) else pointing[1], thing)
     return re.sub(r"\bthat is\b", "thats", thing) if phrases.chance(0.5) else thing
+
+
+def _no_order(asking: str) -> str:
+    """The question where it was an order, which would not go on from "I need to know"."""
+    return re.sub(r"^(?:name|tell me the name of) (?=the |an? )", "whats the name of ", asking)
 
 
 def _scene(phrases: Phrases, category: str) -> str:

@@ -125,7 +125,9 @@ def _telegram(asked: Asked, phrases: Phrases) -> str:
         said = _bare(asked.rest or asked.thing)
         return pick((f"who {said}", f"{said} who", f"{said} name"))
     if asked.kind is Kind.PLACED:
-        return f"{_bare(asked.rest)} {pick((asked.before_noun + ' ', ''))}which {_bare(asked.noun)}"
+        where = asked.before_noun in ("in", "on", "at") and pick((True, False))
+        preposition = "" if where else f"{asked.before_noun} "
+        return f"{_bare(asked.rest)} {preposition}which {_bare(asked.noun)}"
     if asked.kind is Kind.SHORT_FOR:
         return asked.thing + pick(
             (" stands for", " full form", " meaning of letters", " abbreviation of what")

@@ -16,7 +16,10 @@ OF_ONESELF = re.compile(
     r"\bshould you\b|that you (?:use|put|load|slip|strike|climb)\b"
 )
 """What may as well be asked of oneself."""
-BOUNDARY = re.compile(r" (?=(?:that|which|who|with|when|where|from|for|on|in|and|after|between)\b)")
+BOUNDARY = re.compile(
+    r"(?<! in)(?<! on)(?<! at)(?<! for)(?<! from)(?<! to)(?<! by)(?<!through)(?<!around)"
+    r" (?=(?:that|which|who|with|when|where|from|for|on|in|and|after|between)\b)"
+)
 
 
 def spared_in(question: str) -> Spared:
@@ -141,6 +144,9 @@ def free_order(asked: Asked) -> str:
         return f"{match[1]}{match[2]}"
     if match := re.fullmatch(r"(can|should|must) (\w+) (.+)", text):
         return f"{match[2]} {match[1]} {match[3]}"
+    if match := re.fullmatch(r"(\w+) (can|should|must|do) (you|I|we|people|birds) (.+)", text):
+        auxiliary = "" if match[2] == "do" else f"{match[2]} "
+        return f"{match[1]} {match[3]} {auxiliary}{match[4]}"
     participle = r" (?:\w+ed|known|built|held|made|sent|worn|sold|taken)\b.*"
     if match := re.fullmatch(rf"(is|are|was|were) (.+?)({participle})?", text):
         return f"{match[2]} {match[1]}{match[3] or ''}"
