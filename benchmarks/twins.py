@@ -1,16 +1,17 @@
 """How hard is it to tell generated messy questions from those that people wrote?
 
     python -m benchmarks.twins
+    python -m benchmarks.twins --split heldout   # at the very end: nothing is chosen on it
 
 Classifiers that never saw a meaning guess whose hand it was, at as many questions of either hand:
-0.5 of the area under the curve is chance. Held-out questions take no part.
+0.5 of the area under the curve is chance.
 
 Four comparisons, from the cleanest on:
 
-- same question, same style: messy twins by hand of training questions, and what the generator makes
+- same question, same style: messy twins by hand of clear questions, and what the generator makes
   of the same clear questions in the same styles; once more by a classifier that also learns from
   the second comparison
-- same meaning: messy training questions that were written by hand, and what the generator makes of
+- same meaning: messy questions that were written by hand, and what the generator makes of
   their clear twins, in the six styles that there are among them
 - one hand beside another: the twins by hand beside the messy questions, which other hands wrote.
   Nothing is generated here: so well are people told from each other.
@@ -36,6 +37,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from benchmarks.scoring.figures import area_under_curve
+from query_mutator.base.errors import UserError
 from query_mutator.base.tables import layout
 from query_mutator.base.terminal import OneLineParser
 from query_mutator.data import Question, load_questions
@@ -44,6 +46,7 @@ from query_mutator.data.messing import STYLES, TwinWriter
 from query_mutator.models.encoders import Encoder, load_encoder
 
 FOLDS = 5
+TRAIN, HELD_OUT = "train", "heldout"
 AMONG_THE_MESSY = ("typos", "filler", "runon", "telegram", "nonnative", "alarm")
 MIXED = "mixed"
 """The style of messy questions, which is not written beside them."""
@@ -77,12 +80,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = OneLineParser(prog="python -m benchmarks.twins", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="generators and folds to average over")
     parser.add_argument("--telling", type=int, default=0, help="words that tell most, to print")
+    parser.add_argument("--split", choices=(TRAIN, HELD_OUT), default=TRAIN)
     args = parser.parse_args(argv)
+    if args.telling and args.split == HELD_OUT:
+        raise UserError(
+            "--telling would show what is in held-out questions: leave one of the two out"
+        )
     encoder = load_encoder()
     for name, compare in COMPARISONS.items():
-        samples = [compare(Random(seed)) for seed in range(args.seeds)]
+        if args.split == HELD_OUT and compare is as_shipped:
+            continue  # no generated twin of these is shipped
+        samples = [compare(Random(seed), args.split) for seed in range(args.seeds)]
         more = [
-            same_meaning(Random(seed)) if compare is same_question else []
+            same_meaning(Random(seed), args.split) if compare is same_question else []
             for seed in range(args.seeds)
         ]
         counts = [sum(row.generated == hand for row in samples[0]) for hand in (False, True)]
@@ -94,9 +104,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(*_telling(samples[0], args.telling), sep="\n")
 
 
-def same_question(random: Random) -> list[Written]:
-    """Twins by hand of training questions, and generated ones of the same in the same styles."""
-    questions, writer = _training(), TwinWriter(random)
+def same_question(random: Random, split: str = TRAIN) -> list[Written]:
+    """Twins by hand of clear questions, and generated ones of the same in the same styles."""
+    questions, writer = _questions(split), TwinWriter(random)
     written = []
     for row in _twins():
         question = questions.get(row["id"])
@@ -108,9 +118,9 @@ def same_question(random: Random) -> list[Written]:
     return written
 
 
-def same_meaning(random: Random) -> list[Written]:
-    """Messy training questions by hand, and generated twins of their clear twins."""
-    questions, writer = _training(), TwinWriter(random)
+def same_meaning(random: Random, split: str = TRAIN) -> list[Written]:
+    """Messy questions by hand, and generated twins of their clear twins."""
+    questions, writer = _questions(split), TwinWriter(random)
     clear = [row for row in _twins() if row["style"] == "clear" and row["id"] in questions]
     written = []
     for place, row in enumerate(row for row in clear if "kind" not in questions[row["id"]].columns):
@@ -121,9 +131,9 @@ def same_meaning(random: Random) -> list[Written]:
     return written
 
 
-def as_shipped(random: Random) -> list[Written]:
+def as_shipped(random: Random, split: str = TRAIN) -> list[Written]:
     """All of training that was written messily by hand, and the generated rows."""
-    questions = _training()
+    questions = _questions(split)
     written = []
     for row in _twins():
         question = questions.get(row["id"])
@@ -138,11 +148,11 @@ def as_shipped(random: Random) -> list[Written]:
     return written
 
 
-def two_hands(random: Random) -> list[Written]:
+def two_hands(random: Random, split: str = TRAIN) -> list[Written]:
     """No generated rows: twins by hand beside messy questions by other hands, as if generated."""
     return [
         replace(row, generated=row.style != MIXED, style=MIXED)
-        for row in as_shipped(random)
+        for row in as_shipped(random, split)
         if not row.generated and (row.style == MIXED or row.style in AMONG_THE_MESSY)
     ]
 
@@ -277,8 +287,8 @@ def _pair(hand: str, made: str, style: str, meaning: str, clear: str) -> list[Wr
     ]
 
 
-def _training() -> dict[str, Question]:
-    return {question.id: question for question in load_questions() if question.split == "train"}
+def _questions(split: str) -> dict[str, Question]:
+    return {question.id: question for question in load_questions() if question.split == split}
 
 
 def _twins() -> list[dict[str, str]]:
