@@ -186,6 +186,7 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "query_mutator/reports/extract.py",
         "query_mutator/reports/sweep.py",
         "benchmarks/packing.py",
+        "benchmarks/twins.py",
         "batching/streaming/puzzle_server.py",
         *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("batching/commands/*.py")),
     ):
