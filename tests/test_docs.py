@@ -42,6 +42,10 @@ MODULES = [
     "query_mutator.models.dialects.ollama",
     "query_mutator.objectives.base",
     "query_mutator.objectives.consistency",
+    "query_mutator.data.messing.asked",
+    "query_mutator.data.messing.rows",
+    "query_mutator.data.messing.slips",
+    "query_mutator.data.messing.wording",
     "query_mutator.english.facts",
     "query_mutator.objectives.helpful",
     "query_mutator.objectives.judge",
@@ -183,6 +187,7 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "query_mutator/reports/extract.py",
         "query_mutator/reports/sweep.py",
         "benchmarks/packing.py",
+        "benchmarks/twins.py",
         "batching/streaming/puzzle_server.py",
         *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("batching/commands/*.py")),
     ):

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from query_mutator.data import load_questions
 from query_mutator.data.generate import generate
 from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.data.messing import STYLES, messy_twin, twin_rows
 from query_mutator.english.facts import find_facts
 from query_mutator.models.encoders import Encoder
 
@@ -25,6 +31,11 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 
 TWINS = rows_of("twins.jsonl")
+GENERATED = [row for row in TWINS if row["hand"] == "generated"]
+
+
+def is_held_out(row: dict[str, Any]) -> bool:
+    return QUESTIONS[row["id"]].split == "heldout"
 
 
 def test_every_messy_question_has_a_clear_twin_and_many_clear_ones_a_messy_one() -> None:
@@ -37,8 +48,86 @@ def test_every_messy_question_has_a_clear_twin_and_many_clear_ones_a_messy_one()
             assert styles[question.id] != "clear"
     messy = Counter(style for style in styles.values() if style != "clear")
     assert sum(messy.values()) >= 300
-    assert len(messy) == 11
-    assert min(messy.values()) >= 30
+    assert set(messy) == set(STYLES)
+    assert min(messy.values()) >= 70
+
+
+def test_every_question_exists_twice_and_no_held_out_twin_is_generated() -> None:
+    hands = {row["id"]: row["hand"] for row in TWINS}
+    assert hands.keys() == QUESTIONS.keys()
+    generated = {id for id, hand in hands.items() if hand == "generated"}
+    assert all(QUESTIONS[id].split == "train" for id in generated)
+
+
+def test_the_shipped_generated_rows_are_what_the_generator_prints() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "query_mutator.data.messing"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert [json.loads(line) for line in printed.splitlines()] == GENERATED
+    styles = Counter(row["style"] for row in GENERATED)
+    assert max(styles.values()) - min(styles.values()) <= 2, "balanced"
+
+
+def test_another_seed_makes_other_twins_and_the_same_seed_the_same() -> None:
+    questions = [QUESTIONS[row["id"]] for row in GENERATED]
+    again, others = twin_rows(questions, 0), twin_rows(questions, 1)
+    assert again == GENERATED
+    alike = {row["twin"] for row in others} & {row["twin"] for row in again}
+    assert len(alike) < 0.05 * len(again)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_each_style_keeps_numbers_and_differs_from_the_question(style: str) -> None:
+    asked = [question for question in QUESTIONS.values() if question.split == "train"]
+    clear = [question for question in asked if question.columns["style"] == "clear"]
+    made = 0
+    for seed, question in enumerate(clear):
+        twin = messy_twin(question.question, style, Random(seed), question.category)
+        if twin is not None:
+            made += 1
+            assert twin != question.question
+            numbers = Counter(re.findall(r"\d+", question.question))
+            assert numbers <= Counter(re.findall(r"\d+", twin)), twin
+    assert made >= (0.5 if style == "forgotten" else 0.99) * len(clear)
+
+
+@pytest.mark.parametrize("style", ["typos", "phonetic", "telegram", "runon", "shouting", "alarm"])
+def test_what_the_answer_hangs_on_is_left_as_it_is(style: str) -> None:
+    for seed in range(40):
+        random = Random(seed)
+        no_jokers = messy_twin("How many cards are there, not counting jokers?", style, random)
+        assert no_jokers is not None
+        assert "not" in no_jokers.lower().split()
+        plural = messy_twin('What is the plural of "leaf"?', style, random)
+        assert plural is not None
+        assert "leaf" in plural.lower()
+        war = messy_twin("In which year did World War II end?", style, random)
+        assert war is not None
+        assert "ii" in re.findall(r"\w+", war.lower())
+
+
+def test_generated_twins_are_as_near_to_their_questions_as_those_by_hand(encoder: Encoder) -> None:
+    messy = [row for row in TWINS if row["style"] != "clear" and not is_held_out(row)]
+    asked = encoder.encode([QUESTIONS[row["id"]].question for row in messy])
+    typed = encoder.encode([row["twin"] for row in messy])
+    cosines: dict[str, list[float]] = {"generated": [], "hand": []}
+    for row, cosine in zip(messy, (asked * typed).sum(1), strict=True):
+        cosines["generated" if row["hand"] == "generated" else "hand"].append(float(cosine))
+    assert np.mean(cosines["generated"]) == pytest.approx(np.mean(cosines["hand"]), abs=0.1)
+    assert min(cosines["generated"]) > min(cosines["hand"]) - 0.1
+
+
+def test_no_side_story_is_told_more_than_a_few_times() -> None:
+    parts = Counter(
+        part.strip()
+        for row in GENERATED
+        for part in set(re.split(r"[.!?,]+| and ", row["twin"].lower()))
+        if len(part.split()) >= 5
+    )
+    assert max(parts.values()) <= 4
 
 
 def test_no_twin_gives_away_a_fact_that_its_question_has_not() -> None:
