@@ -21,13 +21,12 @@ import numpy.typing as npt
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import OneLineParser, as_main
 from query_mutator.base.untrusted import parse_json, read_lines
-from query_mutator.english.spelling import correct_spelling
 from query_mutator.models.encoders import load_encoder
 from query_mutator.objectives.closeness.measure import WEIGHTS_FILE, likeness_to_the_point
 from query_mutator.objectives.closeness.reference import (
     POINT_FEATURES,
+    asked_words,
     beyond_question,
-    content_words_of,
     point_features,
     words_added,
 )
@@ -63,9 +62,8 @@ def learn_point(questions: Sequence[dict[str, Any]]) -> Numbers:
     rows, labels = [], []
     for row in questions:
         said = tokens(row["reference"])
-        typed = content_words_of(tokens(row["question"]))
-        asked = typed | content_words_of(tokens(correct_spelling(row["question"])))
-        places, _ = words_added(said, typed, asked)
+        asked = asked_words(row["question"])
+        places, _ = words_added(said, row["question"], asked)
         facts = {
             singular(token.word)
             for fact in row["key_facts"]

@@ -25,6 +25,8 @@ WEIGHTS_FILE = Path(__file__).with_name("weights.json")
 UNLIKELY, LIKELY = 0.1, 0.85
 """Probabilities that the point is given as the answer which count 0 and 1."""
 LIKE_NOTHING, LIKE_THE_POINT = 0.2, 0.8
+MOST_OF_IT = 0.7
+"""Share of the weight of what is to be said that counts as all of it."""
 BESIDE = 0.2
 """What the likeliest other word counts at most where the point is not said: there is no telling
 a word for the same thing from a near miss."""
@@ -121,7 +123,7 @@ def _marked(saying: Saying, likeness: Mapping[str, float], weights: tuple[float,
     logit = float(saying_features(saying, dict(likeness)) @ np.array(weights))
     probability = 1.0 / (1.0 + np.exp(-logit))
     share = float(np.clip((probability - UNLIKELY) / (LIKELY - UNLIKELY), 0.0, 1.0))
-    return Closeness(share, _why(saying, probability))
+    return Closeness(share * min(1.0, saying.covered / MOST_OF_IT), _why(saying, probability))
 
 
 def _without_the_point(saying: Saying, likeness: Mapping[str, float]) -> Closeness:

@@ -26,6 +26,8 @@ _ARTICLES = frozenset(("a", "an", "the"))
 _NAMING = AUXILIARIES | listed("called named means as")
 _FRAME = listed("called named said known use used get gives comes means made make makes take takes")
 LONGEST_REFERENCE = 2000
+FEW, LONG = 6, 0.5
+"""Of up to so many words one may be the point; of more, as if there were two, any may be."""
 CORE = 0.3
 """A word with this share of the weightiest word's weight must be said."""
 
@@ -50,7 +52,7 @@ class Beyond:
     @property
     def core(self) -> list[int]:
         """The places of the words that must be said."""
-        least = CORE * max(self.weights)
+        least = CORE * max(self.weights, default=0.0)
         return [place for place, weight in enumerate(self.weights) if weight >= least]
 
     @property
@@ -66,9 +68,8 @@ class Beyond:
 def beyond_question(question: str, reference: str, point: tuple[float, ...]) -> Beyond:
     """What the reference adds; `point` are the weights of `POINT_FEATURES`."""
     said = tokens(reference[:LONGEST_REFERENCE])
-    typed = content_words_of(tokens(question))
-    asked = typed | content_words_of(tokens(correct_spelling(question)))
-    places, exact = words_added(said, typed, asked)
+    asked = asked_words(question)
+    places, exact = words_added(said, question, asked)
     if not places:
         return Beyond((), (), (), {}, asked, exact, False)
     probable = 1.0 / (1.0 + np.exp(-point_features(said, places, asked) @ np.array(point)))
@@ -83,21 +84,42 @@ def beyond_question(question: str, reference: str, point: tuple[float, ...]) -> 
     )  # fmt: skip
 
 
+def asked_words(question: str) -> frozenset[str]:
+    """The words with content of a question, as typed and as they should be spelt."""
+    return content_words_of(tokens(question)) | content_words_of(tokens(correct_spelling(question)))
+
+
 def words_added(
-    said: Sequence[Token], typed: frozenset[str], asked: frozenset[str]
+    said: Sequence[Token], question: str, asked: frozenset[str]
 ) -> tuple[list[int], bool]:
     """The first places of the words that are not the question's, and whether their form matters.
 
-    Where a reference has only forms of the question's words ("knives"), the form is the point.
+    Of two things to choose from, the one that the reference has is added, too. Where it has only
+    forms of the question's words ("knives"), the form is the point.
     """
     first: dict[str, int] = {}
     for place, token in enumerate(said):
         if token.has_content:
             first.setdefault(token.word, place)
     content = list(first.values())
-    if added := [place for place in content if not _in(said[place].word, asked)]:
+    chosen = _chosen(question, [said[place].word for place in content])
+    added = [p for p in content if said[p].word in chosen or not _in(said[p].word, asked)]
+    if added:
         return added, False
+    typed = content_words_of(tokens(question))
     return [place for place in content if said[place].word not in typed] or content, True
+
+
+def _chosen(question: str, words: Sequence[str]) -> set[str]:
+    """Of the words beside the last "or" of a question the one that is among `words`."""
+    asked = tokens(question)
+    ors = [place for place, token in enumerate(asked) if token.word == "or"]
+    if not ors:
+        return set()
+    before = [token.word for token in asked[: ors[-1]] if token.has_content][-1:]
+    after = [token.word for token in asked[ors[-1] :] if token.has_content][:1]
+    found = [word for word in words if _in(word, frozenset(before + after))]
+    return set(found) if len(found) == 1 else set()
 
 
 def point_features(said: Sequence[Token], places: Sequence[int], asked: frozenset[str]) -> Numbers:
@@ -120,7 +142,7 @@ def point_features(said: Sequence[Token], places: Sequence[int], asked: frozense
                 before in _NAMING,
                 word in _FRAME,
                 word.endswith("ed"),
-                1 / len(places),
+                1 / len(places) if len(places) <= FEW else LONG,
                 place == places[-1],
                 bool(before) and _in(before, asked),
                 not is_written(word),

@@ -32,7 +32,7 @@ from query_mutator.objectives.closeness.tokens import (
 
 Similarities = dict[str, float]
 SAYING_FEATURES = (
-    "bias", "missing", "rival", "named_rival", "in_place", "denied_before", "denied_after",
+    "bias", "rival", "named_rival", "in_place", "denied_before", "denied_after",
     "contrasted", "taken_back", "corrected", "nearer_question", "with_question",
 )  # fmt: skip
 """By these, `learn` tells answers that give the point from those that only mention it."""
@@ -99,30 +99,24 @@ class Saying:
         return start, next(ends, len(self.said))
 
     @cached_property
-    def covered(self) -> tuple[float, float]:
-        """The share that is said in one breath, and how much of one thing is missing at most."""
-        best = (0.0, 1.0)
-        window = _WINDOW * max(1, len(self.beyond.core) // 3) if self.beyond.words else 0
-        for start in self.hits:
-            best = max(best, self._covered(start, start + window), key=lambda found: found[0])
-        return best
+    def covered(self) -> float:
+        """The share of what was to be said that is said in one breath."""
+        window = _WINDOW * max(1, len(self.beyond.core) // 3)
+        return max((self._covered(start, start + window) for start in self.hits), default=0.0)
 
-    def _covered(self, start: int, end: int) -> tuple[float, float]:
+    def _covered(self, start: int, end: int) -> float:
         got = np.zeros(len(self.beyond.words))
         for place, hit in self.hits.items():
             if start <= place <= end:
                 for word, quality in hit.items():
                     got[word] = max(got[word], quality)
-        share, missing = 0.0, 0.0
-        weights = np.array(self.beyond.weights)
+        share, weights = 0.0, np.array(self.beyond.weights)
         for group in map(list, self.beyond.names):
             said = float(got[group].mean())
             if len(group) > 1 and said:
                 said = max(said, _SURNAME * float(got[group[-1]]))
             share += float(weights[group].sum()) * said
-            if set(group) & set(self.beyond.core):
-                missing = max(missing, 1.0 - said)
-        return share, missing
+        return share
 
 
 def read_answer(answer: str, beyond: Beyond) -> Saying:
@@ -175,7 +169,6 @@ def saying_features(saying: Saying, likeness: Similarities) -> npt.NDArray[np.fl
     return np.array(
         (
             1.0,
-            saying.covered[1],
             max((rivalry(saying, other, likeness) for other in range(place)), default=0.0),
             saying.beyond.is_name
             and any(_is_named(said[i]) for i in range(place) if saying.others[i]),

@@ -13,7 +13,7 @@ from query_mutator.english.words import FUNCTION_WORDS
 from query_mutator.objectives.closeness.cues import listed
 
 _WORD = re.compile(
-    r"\d+(?:st|nd|rd|th)(?![^\W\d_])|\d+(?:[.:/]\d+)*"
+    r"[\u3040-\u30ff\u3400-\u9fff]|\d+(?:st|nd|rd|th)(?![^\W\d_])|\d+(?:[.:/]\d+)*"
     r"|[^\W\d_]+(?:'[^\W\d_]+)?(?:\d[^\W_]*)?|[^\w\s]"
 )
 _PICTURES = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]+")
