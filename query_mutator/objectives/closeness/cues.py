@@ -19,7 +19,9 @@ CONTRASTING = listed(
     "after near beside formerly former later then also too second another other both similar "
     "confused related next along as"
 )
-TAKING_BACK = listed("actually wait sorry mistaken oops scratch correction")
+TAKING_BACK = listed("mistaken oops scratch correction")
+TAKING_BACK_FIRST = listed("actually wait sorry no rather")
+"""These only at the start of a clause: "it is actually a fruit" takes nothing back."""
 TAKING_BACK_PAIRS = frozenset(
     (
         ("i", "mean"),
@@ -27,8 +29,6 @@ TAKING_BACK_PAIRS = frozenset(
         ("correct", "that"),
         ("correct", "this"),
         ("correct", "myself"),
-        ("no", ","),
-        ("rather", ","),
     )
 )
 NAMING = listed(

@@ -22,7 +22,7 @@ from query_mutator.objectives.closeness.saying import Saying, read_answer, sayin
 Encode = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
-UNLIKELY, LIKELY = 0.1, 0.85
+UNLIKELY, LIKELY = 0.05, 0.8
 """Probabilities that the point is given as the answer which count 0 and 1."""
 LIKE_NOTHING, LIKE_THE_POINT = 0.2, 0.8
 MOST_OF_IT = 0.7

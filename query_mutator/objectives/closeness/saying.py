@@ -18,6 +18,7 @@ from query_mutator.objectives.closeness.cues import (
     LEADING_UP,
     NAMING,
     TAKING_BACK,
+    TAKING_BACK_FIRST,
     TAKING_BACK_PAIRS,
 )
 from query_mutator.objectives.closeness.reference import Beyond
@@ -39,10 +40,13 @@ SAYING_FEATURES = (
 LONGEST_ANSWER = 4000
 MOST_OTHERS = 12
 """Other words that are compared with what was to be said: the first ones decide."""
+_PAUSES = frozenset(",;:–—(")
 _FEW_WORDS = 4
 _NEAR, _BEFORE = 5, 6
 """Words around the point in which a denial or a contrast is about it."""
 _WINDOW = 8
+_DISMISSED_WITHIN = 3
+_DIGITS_OF_YEAR = 4
 _SURNAME = 0.7
 """What the last word of a name counts for the whole of it."""
 _NUMBER_OF_ASKED, _OTHER_NUMBER = 0.9, 0.5
@@ -158,7 +162,7 @@ def saying_features(saying: Saying, likeness: Similarities) -> npt.NDArray[np.fl
     """`SAYING_FEATURES` of an answer that has the point; `likeness` of other words is to it."""
     place = saying.point
     assert place is not None
-    said, words = saying.said, [token.word for token in saying.said]
+    words = [token.word for token in saying.said]
     start, end = saying.sentence(place)
     near = words[max(start, place - _BEFORE) : place]
     if "but" in near:
@@ -170,8 +174,7 @@ def saying_features(saying: Saying, likeness: Similarities) -> npt.NDArray[np.fl
         (
             1.0,
             max((rivalry(saying, other, likeness) for other in range(place)), default=0.0),
-            saying.beyond.is_name
-            and any(_is_named(said[i]) for i in range(place) if saying.others[i]),
+            saying.beyond.is_name and any(_is_named(saying, other) for other in range(place)),
             _in_place(saying, place, start, end),
             any(word in DENYING for word in near[-_NEAR:]),
             any(word in DENYING for word in after),
@@ -188,16 +191,31 @@ def saying_features(saying: Saying, likeness: Similarities) -> npt.NDArray[np.fl
 def rivalry(saying: Saying, place: int, likeness: Similarities) -> float:
     """How much another word could be what is given as the answer."""
     token = saying.said[place]
-    if not saying.others[place]:
+    if not saying.others[place] or _dismissed(saying, place):
         return 0.0
     if saying.beyond.is_number:
+        if _is_year(saying.beyond) and len(token.word) != _DIGITS_OF_YEAR:
+            return 0.0  # the day before a year
         unit = any(saying.asked[place + 1 : place + 3])
         return (_NUMBER_OF_ASKED if unit else _OTHER_NUMBER) * token.is_number
     return likeness.get(token.word, 0.0)
 
 
-def _is_named(token: Token) -> bool:
-    return token.name and token.word not in GREETING
+def _is_year(beyond: Beyond) -> bool:
+    numbers = [beyond.words[place] for place in beyond.core if beyond.words[place][0].isdigit()]
+    return [len(number) for number in numbers] == [_DIGITS_OF_YEAR]
+
+
+def _dismissed(saying: Saying, place: int) -> bool:
+    """Whether it is said that another word is not what is asked for: "not Cusco but Lima"."""
+    near = [token.word for token in saying.said[max(0, place - _DISMISSED_WITHIN) : place]]
+    return any(word in DENYING for word in near) and not any(word in STOPS for word in near)
+
+
+def _is_named(saying: Saying, place: int) -> bool:
+    token = saying.said[place]
+    named = saying.others[place] and token.name and token.word not in GREETING
+    return named and not _dismissed(saying, place)
 
 
 def _in_place(saying: Saying, place: int, start: int, end: int) -> bool:
@@ -222,12 +240,17 @@ def _until_clause_ends(words: Sequence[str]) -> list[str]:
 
 
 def _taken_back(words: Sequence[str]) -> list[int]:
-    pairs = zip(words, [*words[1:], ""], strict=True)
-    return [
-        place
-        for place, pair in enumerate(pairs)
-        if pair[0] in TAKING_BACK or pair in TAKING_BACK_PAIRS
-    ]
+    """The places at which what was said before is taken back."""
+    found = []
+    for place, word in enumerate(words):
+        starts = place > 0 and (words[place - 1] in STOPS or words[place - 1] in _PAUSES)
+        if (
+            word in TAKING_BACK
+            or (starts and word in TAKING_BACK_FIRST)
+            or tuple(words[place : place + 2]) in TAKING_BACK_PAIRS
+        ):
+            found.append(place)
+    return found
 
 
 def _question_weights(saying: Saying) -> tuple[float, float]:
