@@ -66,7 +66,7 @@ def test_a_close_answer_without_the_fact_loses_the_facts_half(encoder: Encoder) 
     wrong = judge(encoder, "A spider has six legs.")
     assert wrong.terms["facts"].value == 0
     assert wrong.terms["facts"].why == "missing: 8"
-    assert wrong.terms["closeness"].why.startswith("does not say: 8")
+    assert wrong.terms["closeness"].why.startswith("the reference adds: 8; the answer does not")
     assert wrong.total < 0.1
 
 
@@ -111,9 +111,9 @@ def test_an_echo_of_the_question_earns_nothing(
         KERATIN,
         "They are mostly made of **keratin**.",
         "Hair and fingernails are made of keratin, a tough protein. Horns, hooves and feathers are "
-        "made of it too. Nails grow three millimetres a month, and hair about a centimetre. It is dead "
-        "when you see it: what lives of a hair is the root under the skin, where new cells are "
-        "made day and night, for two to seven years, until the hair falls out and rests.",
+        "made of it too. Nails grow three millimetres a month, and hair about a centimetre. It is "
+        "dead when you see it: what lives of a hair is the root under the skin, where new cells "
+        "are made day and night, for two to seven years, until the hair falls out and rests.",
     ],
 )
 def test_a_bare_fact_a_sentence_and_a_page_get_the_same(answer: str, encoder: Encoder) -> None:
@@ -160,7 +160,7 @@ def test_one_thing_of_two_gets_a_part(encoder: Encoder) -> None:
     one = closeness(encoder, question, reference, "A needle.")
     assert both.value == 1.0
     assert 0.3 < one.value < 0.9
-    assert one.why == "of needle thread does not say: thread"
+    assert one.why == "the reference adds: needle, thread; the answer has not: thread"
 
 
 def test_a_reference_without_words_gives_nothing_to_be_close_to(encoder: Encoder) -> None:

@@ -130,8 +130,9 @@ def _without_the_point(saying: Saying, likeness: Mapping[str, float]) -> Closene
     nearest = max(likeness, key=likeness.__getitem__, default="")
     cosine = likeness.get(nearest, 0.0)
     share = np.clip((cosine - LIKE_NOTHING) / (LIKE_THE_POINT - LIKE_NOTHING), 0.0, 1.0)
-    beside = f"; nearest to it is: {nearest}" if nearest else ""
-    return Closeness(BESIDE * float(share), f"does not say: {_shown(saying.beyond)}{beside}")
+    beside = f" (nearest: {nearest})" if nearest else ""
+    why = f"the reference adds: {_shown(saying.beyond)}; the answer does not say it{beside}"
+    return Closeness(BESIDE * float(share), why)
 
 
 def _why(saying: Saying, probability: float) -> str:
@@ -139,11 +140,12 @@ def _why(saying: Saying, probability: float) -> str:
     said = {number for hit in saying.hits.values() for number in hit}
     missing = [beyond.words[place] for place in beyond.core if place not in said]
     if missing:
-        return f"of {_shown(beyond)} does not say: {', '.join(missing[:WORDS_SHOWN])}"
+        has_not = ", ".join(missing[:WORDS_SHOWN])
+        return f"the reference adds: {_shown(beyond)}; the answer has not: {has_not}"
     if probability < (UNLIKELY + LIKELY) / 2:
-        return f"mentions {_shown(beyond)}, but hardly as its answer"
+        return f"the reference adds: {_shown(beyond)}; the answer hardly gives it as its answer"
     return f"says what the reference adds: {_shown(beyond)}"
 
 
 def _shown(beyond: Beyond) -> str:
-    return " ".join([beyond.words[place] for place in beyond.core][:WORDS_SHOWN])
+    return ", ".join([beyond.words[place] for place in beyond.core][:WORDS_SHOWN])

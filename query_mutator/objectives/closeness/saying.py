@@ -110,10 +110,9 @@ class Saying:
 
     def _covered(self, start: int, end: int) -> float:
         got = np.zeros(len(self.beyond.words))
-        for place, hit in self.hits.items():
-            if start <= place <= end:
-                for word, quality in hit.items():
-                    got[word] = max(got[word], quality)
+        for place in range(start, end + 1):
+            for word, quality in self.hits.get(place, {}).items():
+                got[word] = max(got[word], quality)
         share, weights = 0.0, np.array(self.beyond.weights)
         for group in map(list, self.beyond.names):
             said = float(got[group].mean())
