@@ -4,7 +4,8 @@
     python -m benchmarks.scoring.agreement --table table.jsonl     # and on a model's own answers
     python -m benchmarks.scoring.agreement --objectives answer,helpful   # without a model
 
-The labels are in `query_mutator/data/answers/`, `benchmarks.scoring.table` makes tables.
+The labels are in `query_mutator/data/answers/`, `benchmarks.scoring.table` makes tables. `alone`
+is closeness where key facts are not known: it then neither sees them nor is held back by them.
 `consistency` and `judge` ask the embedded model. Consistency says something of the model's own
 answers only; a judge is shown a right and a wrong answer to the same question.
 """
@@ -14,9 +15,9 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -37,10 +38,18 @@ from query_mutator.environment.scoring import score_flow, scoring_runner
 from query_mutator.evaluation.measuring import Measured
 from query_mutator.models.cache import default_cache_file
 from query_mutator.models.calls import Failure
+from query_mutator.models.encoders import load_encoder
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models, open_models
 from query_mutator.models.settings import ModelSettings
-from query_mutator.objectives import Objective, Score, Weights, load_objective
+from query_mutator.objectives import (
+    AnsweredQuestion,
+    Batch,
+    Objective,
+    Score,
+    Weights,
+    load_objective,
+)
 
 LABELS = DEFAULT_FILE.parent / "answers"
 OWN = "135M"
@@ -48,6 +57,7 @@ OWN = "135M"
 ANSWER_TOKENS = 40
 OBJECTIVES = "answer,helpful,consistency,judge"
 WHOLE = "the whole score"
+SCORED_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -96,43 +106,90 @@ def main(argv: Sequence[str] | None = None) -> None:
 def report(args: argparse.Namespace) -> None:
     """The tables, one for the labels and one for a model's own answers."""
     questions = {question.id: question for question in load_questions()}
-    labelled = read_labelled(LABELS / f"{args.part}.jsonl", questions)
-    settings = ModelSettings(
-        server="embedded",
-        slots=8,
-        max_tokens_answer=ANSWER_TOKENS,
-        cache_file=default_cache_file(),
-    )
-    with open_models(settings) as models:
-        rows: list[tuple[str, ...]] = [
-            ("objective", "term", "answers", "right | wrong", "length", "wrong, .9 marks")
-        ]
-        for name in args.objectives.split(","):
-            objective = load_objective(name, Weights())
-            rows.extend(label_rows(name, marked(name, objective, labelled, models)))
-        print(f"{len(labelled)} labelled answers ({args.part})\n{layout(rows)}")
-        if args.table:
-            table = [stored_as(Measured, parse_json(line)) for line in read_lines(args.table, "")]
-            print(f"\n{len(table)} questions × {len(table[0].ways)} ways\n")
-            print(layout(list(table_rows(args.objectives.split(","), table, questions, models))))
+    labelled = read_labelled(sorted(LABELS.glob(f"{args.part}*.jsonl")), questions)
+    rows: list[tuple[str, ...]] = [
+        ("objective", "term", "answers", "right | wrong", "length", "wrong, .9 marks")
+    ]
+    names = args.objectives.split(",")
+    with ExitStack() as stack:
+        scoring = Scoring(stack)
+        for name in names:
+            rows.extend(label_rows(name, scoring.marked(name, labelled)))
+            if name == "answer":
+                rows.extend(label_rows("alone", scoring.marked(name, without_facts(labelled))))
+    print(f"{len(labelled)} labelled answers ({args.part})\n{layout(rows)}")
+    if args.table:
+        table = [stored_as(Measured, parse_json(line)) for line in read_lines(args.table, "")]
+        print(f"\n{len(table)} questions × {len(table[0].ways)} ways\n")
+        print(layout(list(table_rows(names, table, questions))))
 
 
-def read_labelled(file: Path, questions: dict[str, Question]) -> list[Labelled]:
-    """The labelled answers of a file."""
-    rows = [parse_json(line) for line in read_lines(file, "labelled answers")]
+def read_labelled(files: Sequence[Path], questions: dict[str, Question]) -> list[Labelled]:
+    """The labelled answers of files."""
+    rows = [parse_json(line) for file in files for line in read_lines(file, "labelled answers")]
     return [
         Labelled(questions[row["id"]], row["answer"], row["right"], row["style"] == OWN)
         for row in rows
     ]
 
 
-def marked(name: str, objective: Objective, labelled: Sequence[Labelled], models: Models) -> Marked:
-    """The answers that the objective can say something of, scored."""
-    pairs = list(_beside(name, labelled))
-    runner = scoring_runner(objective, models, None)
-    flows = (_scored(row, beside, objective, models.roles) for row, beside in pairs)
-    found: dict[int, Score] = dict(runner.each(flows))
-    return Marked([row for row, _ in pairs], [found[index] for index in range(len(pairs))])
+def without_facts(labelled: Sequence[Labelled]) -> list[Labelled]:
+    """The answers to questions of which nobody knows the key facts."""
+    return [replace(row, question=replace(row.question, key_facts=())) for row in labelled]
+
+
+class Scoring:
+    """Scores answers; models are opened where an objective has calls to make."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._models: Models | None = None
+
+    def marked(self, name: str, labelled: Sequence[Labelled]) -> Marked:
+        """The answers that the objective can say something of, scored."""
+        objective = load_objective(name, Weights())
+        pairs = list(_beside(name, labelled))
+        rows = [row for row, _ in pairs]
+        if objective.gather is None:
+            return Marked(rows, _scores(objective, rows))
+        models = self._opened()
+        runner = scoring_runner(objective, models, None)
+        flows = (_scored(row, beside, objective, models.roles) for row, beside in pairs)
+        found: dict[int, Score] = dict(runner.each(flows))
+        return Marked(rows, [found[index] for index in range(len(pairs))])
+
+    def _opened(self) -> Models:
+        if self._models is None:
+            settings = ModelSettings(
+                server="embedded",
+                slots=8,
+                max_tokens_answer=ANSWER_TOKENS,
+                cache_file=default_cache_file(),
+            )
+            self._models = self._stack.enter_context(open_models(settings))
+        return self._models
+
+
+def _scores(objective: Objective, rows: Sequence[Labelled]) -> list[Score]:
+    """The scores of an objective that makes no calls."""
+    encoder = load_encoder()
+    answered = [
+        AnsweredQuestion(
+            row.question.question,
+            row.question.question,
+            "{query}",
+            row.answer,
+            row.answer,
+            row.question.reference,
+            row.question.key_facts,
+        )
+        for row in rows
+    ]
+    batches = (
+        Batch.of(answered[start : start + SCORED_AT_ONCE], encoder.encode_each)
+        for start in range(0, len(answered), SCORED_AT_ONCE)
+    )
+    return [score for batch in batches for score in objective(batch)]
 
 
 def _beside(name: str, labelled: Sequence[Labelled]) -> Iterator[tuple[Labelled, str]]:
@@ -159,7 +216,7 @@ async def _scored(row: Labelled, beside: str, objective: Objective, roles: Roles
 
 def label_rows(name: str, all_marked: Marked) -> Iterator[tuple[str, ...]]:
     """A row for each term and each kind of answers."""
-    for term in (WHOLE, *_terms(all_marked.scores)):
+    for term in _terms(name, all_marked.scores):
         for kind, part in (
             ("all", all_marked),
             ("imitated", all_marked.of(own=False)),
@@ -181,41 +238,45 @@ def label_rows(name: str, all_marked: Marked) -> Iterator[tuple[str, ...]]:
 
 
 def table_rows(
-    names: Sequence[str], table: Sequence[Measured], questions: dict[str, Question], models: Models
+    names: Sequence[str], table: Sequence[Measured], questions: dict[str, Question]
 ) -> Iterator[tuple[str, ...]]:
     """How each term fares among the answers to one question, beside its key facts."""
     yield ("objective", "term", "right | wrong", "with facts", "length", "wrong, .9 marks")
     asked = [one for one in table if questions[one.id].key_facts]
-    answers = [(questions[one.id], one.ways[way]) for one in asked for way in one.ways]
-    groups = np.repeat(np.arange(len(asked)), len(asked[0].ways))
-    words = within(np.array([len(tried.answer.split()) for _, tried in answers], float), groups)
-    facts = _facts_of(answers, models)
+    answers = [
+        Labelled(questions[one.id], tried.answer, False, True)
+        for one in asked
+        for tried in one.ways.values()
+    ]
+    groups = np.repeat(np.arange(len(asked)), [len(one.ways) for one in asked])
+    words = within(np.array([len(row.answer.split()) for row in answers], float), groups)
+    answer = load_objective("answer", Weights())
+    facts = Marked(answers, _scores(answer, answers)).values("facts")
     for name in names:
         objective = load_objective(name, Weights())
         if objective.gather is not None:
             continue
-        labelled = [Labelled(one, tried.answer, False, True) for one, tried in answers]
-        scores = marked(name, objective, labelled, models)
-        for term in (WHOLE, *_terms(scores.scores)):
-            marks, right = scores.values(term), facts == 1
-            inside = within(marks, groups), within(facts, groups)
-            yield (
-                name,
-                term,
-                f"{area_under_curve(marks, right):.3f}",
-                f"{correlation_given(*inside):+.2f}",
-                f"{correlation_given(inside[0], words, inside[1]):+.2f}",
-                f"{share_of_wrong_with_full_marks(marks, right, term == WHOLE):.3f}",
-            )
+        scored = {name: Marked(answers, _scores(objective, answers))}
+        if name == "answer":
+            scored["alone"] = Marked(answers, _scores(objective, without_facts(answers)))
+        for kind, scores in scored.items():
+            for term in _terms(kind, scores.scores):
+                marks, right = scores.values(term), facts == 1
+                inside = within(marks, groups), within(facts, groups)
+                yield (
+                    kind,
+                    term,
+                    f"{area_under_curve(marks, right):.3f}",
+                    f"{correlation_given(*inside):+.2f}",
+                    f"{correlation_given(inside[0], words, inside[1]):+.2f}",
+                    f"{share_of_wrong_with_full_marks(marks, right, term == WHOLE):.3f}",
+                )
 
 
-def _facts_of(answers: Sequence[tuple[Question, Any]], models: Models) -> np.ndarray:
-    labelled = [Labelled(one, tried.answer, False, True) for one, tried in answers]
-    return marked("answer", load_objective("answer", Weights()), labelled, models).values("facts")
-
-
-def _terms(scores: Sequence[Score]) -> list[str]:
-    return [name for name, term in scores[0].terms.items() if term.weight > 0]
+def _terms(kind: str, scores: Sequence[Score]) -> list[str]:
+    """The whole score and its terms; what is alone is a whole."""
+    terms = [name for name, term in scores[0].terms.items() if term.weight > 0]
+    return terms if kind == "alone" else [WHOLE, *terms]
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ LONG = 6
 MOST_UNKNOWN = 0.5
 """Share of words in no dictionary above which a text is in another language."""
 WORDS_COUNTED = 1_024_908_267_229
-RARE = 1_000_000
-"""Words of the dictionary that were counted fewer times are no corrections."""
+COMMON, RARE = 3_000_000_000, 1_000_000
+"""Counts of a very common word, and below which words of the dictionary are no corrections."""
 COST_OF_EDIT, SAME_SOUND, SAME_LETTERS, SAME_START, NEIGHBOUR = 7.0, 8.0, 4.0, 3.0, 0.25
 """In units of log frequency: weights of the choice between corrections."""
 
@@ -172,3 +172,17 @@ def _pairs() -> dict[str, int]:
 def _counts(file: str) -> dict[str, int]:
     text = (importlib.resources.files("symspellpy") / file).read_text(encoding="utf-8-sig")
     return {term: int(count) for term, count in (line.rsplit(" ", 1) for line in text.splitlines())}
+
+
+def rarity(word: str) -> float:
+    """How rare a word is: the logarithm of a very common word's count over its own.
+
+    >>> rarity("is") < rarity("river") < rarity("colander")
+    True
+    """
+    return math.log(COMMON / _words().get(word, RARE / 10))
+
+
+def is_written(word: str) -> bool:
+    """Whether a word in small letters is in a dictionary, so that it is no typing error."""
+    return _known(word)

@@ -8,7 +8,7 @@ import re
 from query_mutator.base.weights import packaged_model_path
 
 _WORD = re.compile(r"\w+")
-_FUNCTION_WORDS = frozenset(
+FUNCTION_WORDS = frozenset(
     _WORD.findall(
         "a about again also am an and any are as ask asked asking at be been being but by can "
         "could did do does doing for from get had has have how i if in into is it its know like "
@@ -50,7 +50,7 @@ def content_words(text: str) -> set[str]:
     >>> sorted(content_words("What are the capitals of Peru?"))
     ['capital', 'peru']
     """
-    words = {word.casefold() for word in _WORD.findall(text)} - _FUNCTION_WORDS
+    words = {word.casefold() for word in _WORD.findall(text)} - FUNCTION_WORDS
     return {word.rstrip("s") or word for word in words}
 
 

@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 from query_mutator.english.facts import find_facts
-from query_mutator.english.words import sentences
 from query_mutator.objectives.base import Batch, Objective, Score, Term, Weights
+from query_mutator.objectives.closeness import Closeness, find_closeness
 from query_mutator.objectives.drift import drift_terms
 
-FAR, CLOSE = 0.3, 0.7
-"""Cosines of a sentence and the reference that count 0 and 1 where there are key facts. Above, a
-right sentence would be paid for having the reference's length and wording; below, two sentences
-share no more than a topic."""
-MOST_SENTENCES = 20
+WITHOUT_FACTS = 0.4
+"""The most that closeness counts where none of the key facts is found: under half, so that no
+wording makes up for them."""
 
 
 def make_answer_objective(weights: Weights) -> Objective:
     """The objective for questions with a reference answer."""
 
     def answer(batch: Batch) -> list[Score]:
-        closeness = best_cosines(batch)
+        closeness = find_closeness(batch.questions, batch.references, batch.answers, batch.encode)
         drift = drift_terms(batch, weights)
         scores = []
         for index, facts in enumerate(batch.key_facts):
             terms = {}
-            weight, full_marks = weights.closeness, CLOSE
             if facts:
                 terms["facts"] = _facts_term(batch.answers[index], facts, weights.facts)
+                terms["closeness"] = _capped_term(
+                    closeness[index], terms["facts"].value, weights.closeness
+                )
             else:
-                # Closeness stands for both, so scores stay comparable; nothing else tells a right
-                # sentence from a near one, so it goes on counting up to the reference itself.
-                weight, full_marks = weights.closeness + weights.facts, 1.0
-            cosine, sentence = closeness[index]
-            terms["closeness"] = Term(
-                min(1.0, max(0.0, (cosine - FAR) / (full_marks - FAR))),
-                f"cosine {cosine:.2f} of the reference and: {sentence}",
-                weight,
-            )
+                # Closeness stands for both, so scores stay comparable.
+                found, weight = closeness[index], weights.closeness + weights.facts
+                terms["closeness"] = Term(found.value, found.why, weight)
             terms["drift"] = drift[index]
             scores.append(Score(terms))
         return scores
@@ -43,21 +37,11 @@ def make_answer_objective(weights: Weights) -> Objective:
     return Objective(answer, needs_reference=True)
 
 
-def best_cosines(batch: Batch) -> list[tuple[float, str]]:
-    """For each answer the cosine of its nearest sentence with the reference, and the sentence.
-
-    The cosine of a whole answer falls with its length, whatever it says.
-    """
-    parts = [sentences(answer)[:MOST_SENTENCES] or [""] for answer in batch.answers]
-    vectors = batch.encode([sentence for part in parts for sentence in part])
-    references = batch.encode(batch.references)
-    best, start = [], 0
-    for part, reference in zip(parts, references, strict=True):
-        cosines = [float(row @ reference) for row in vectors[start : start + len(part)]]
-        start += len(part)
-        nearest = max(range(len(part)), key=lambda index: cosines[index])
-        best.append((cosines[nearest], part[nearest]))
-    return best
+def _capped_term(closeness: Closeness, facts: float, weight: float) -> Term:
+    """Closeness, less where key facts are missing."""
+    most = WITHOUT_FACTS + (1.0 - WITHOUT_FACTS) * facts
+    why = closeness.why if most == 1.0 else f"{closeness.why} (× {most:.2f}: key facts are missing)"
+    return Term(closeness.value * most, why, weight)
 
 
 def _facts_term(answer: str, facts: tuple[tuple[str, ...], ...], weight: float) -> Term:

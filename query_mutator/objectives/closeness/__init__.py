@@ -1,0 +1,5 @@
+"""How much of what a reference says beyond the question an answer says, as its answer."""
+
+from query_mutator.objectives.closeness.measure import Closeness, find_closeness
+
+__all__ = ["Closeness", "find_closeness"]
