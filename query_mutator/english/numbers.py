@@ -4,81 +4,78 @@ from __future__ import annotations
 
 import re
 
-UNITS = {
-    word: value
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen".split()
-    )
-}
-TENS = {
-    word: value * 10
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
-}
-TENS["fourty"] = 40
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+VALUES = {word: value for value, word in enumerate(_SMALL.split())}
+VALUES |= {word: 10 * tens for tens, word in enumerate(_TENS.split(), 2)}
+VALUES["fourty"] = 40
 SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 PHRASES = (
-    (re.compile(r"\bhalf[ -]a[ -]dozen\b", re.I), "6"),
-    (re.compile(r"\b(?:a|one)[ -]dozen\b", re.I), "12"),
-    (re.compile(r"\b(?:nought|naught)\b", re.I), "0"),
+    (re.compile(r"\bhalf[ -]a[ -]dozen\b", re.IGNORECASE), "6"),
+    (re.compile(r"\b(?:a|one)[ -]dozen\b", re.IGNORECASE), "12"),
+    (re.compile(r"\b(?:nought|naught)\b", re.IGNORECASE), "0"),
 )
-_WORD = "|".join(sorted([*UNITS, *TENS, *SCALES], key=len, reverse=True))
+UNIT = (
+    r"(?:lungs?|legs?|eyes?|days?|weeks?|months?|years?|hours?|minutes?|seconds?|met(?:er|re)s?|"
+    r"kilomet(?:er|re)s?|cent(?:s|imet(?:er|re)s?)?|dollars?|euros?|pounds?|grams?|lit(?:er|re)s?|"
+    r"degrees?|percent|strings?|players?|sides?)"
+)
+ONE = re.compile(rf"\bone(?= {UNIT}\b(?! of the\b))", re.IGNORECASE)
+"""Else "one" is seldom a number."""
+HALF = re.compile(r"\b(\d{1,3}|one) and (?:a|1) half\b", re.IGNORECASE)
+_WORD = "|".join(sorted([*VALUES, *SCALES], key=len, reverse=True))
+_AND = r"(?:(?<=hundred)|(?<=thousand)|(?<=million))[ -]and[ -]"
 _NUMBER = re.compile(
-    rf"(?<![\w])(?:(?:a|\d+(?:\.\d+)?)[ -](?=hundred|thousand|million|billion))?"
-    rf"(?:{_WORD})(?:(?:[ -]|(?:(?<=hundred)|(?<=thousand)|(?<=million))[ -]and[ -])(?:{_WORD}))*"
-    r"(?!\w)",
-    re.I,
+    r"(?<!\w)(?:(?:a|\d+(?:\.\d+)?)[ -](?=hundred|thousand|million|billion))?"
+    rf"(?:{_WORD})(?:(?:[ -]|{_AND})(?:{_WORD}))*(?!\w)",
+    re.IGNORECASE,
 )
 
 
 def fold_numbers(text: str) -> str:
-    """The text with numbers in digits; a lone "one" stays, as it is seldom a number.
+    """The text with numbers in digits; "one" stays, unless a unit follows.
 
     >>> fold_numbers("thirty-three, half a dozen, three hundred and sixty five, one of 2 million")
     '33, 6, 365, one of 2000000'
-    >>> fold_numbers("seventeen hundred and eighty-nine is nineteen eighty-four")
-    '1789 is 1984'
+    >>> fold_numbers("seventeen hundred and eighty-nine is nineteen eighty-four, one two three")
+    '1789 is 1984, 1 2 3'
+    >>> fold_numbers("two and a half, one day, a hundred, 2.5 million, twenty sixteen")
+    '2.5, 1 day, 100, 2500000, 2016'
     """
     for phrase, digits in PHRASES:
         text = phrase.sub(digits, text)
-    return _NUMBER.sub(lambda match: _folded(match[0]), text)
+    text = ONE.sub("1", _NUMBER.sub(lambda match: _folded(match[0]), text))
+    return HALF.sub(lambda match: f"{match[1].replace('one', '1')}.5", text)
 
 
 def _folded(written: str) -> str:
-    words = re.split(r"[ -]+|, ", written.lower())
+    words = [word for word in re.split(r"[ -]+", written.lower()) if word != "and"]
     if words == ["one"]:
         return written
-    parts: list[str] = []
-    total = current = 0
-    previous = ""
+    numbers: list[float] = []
+    total = current = 0.0
+    last = -1  # the value of the word before, where it was a plain one
     for word in words:
-        if word == "and":
-            continue
         if word in SCALES:
             scale = SCALES[word]
-            if scale == 100:
-                current = (current or 1) * 100
+            if scale == SCALES["hundred"]:
+                current = (current or 1) * scale
             else:
-                total, current = total + (current or 1) * scale, 0
-        elif word == "a":
-            current = 1
-        elif word in UNITS or word in TENS:
-            value = UNITS.get(word, TENS.get(word, 0))
-            if previous in UNITS or (previous in TENS and (value >= 10 or value == 0)):
-                if previous in UNITS and (10 <= UNITS[previous] or previous in TENS) and value >= 10:
-                    current = current * 100 + value  # nineteen eighty-four
-                    previous = word
-                    continue
-                if previous in TENS and value >= 10:
-                    current = current * 100 + value  # twenty sixteen
-                    previous = word
-                    continue
-                parts.append(str(total + current))
-                total = current = 0
-            current += value
-        else:
-            current = float(word) if "." in word else int(word)
-        previous = word
-    number = total + current
-    parts.append(f"{number:g}" if isinstance(number, float) and not number.is_integer() else str(int(number)))
-    return " ".join(parts)
+                total, current = total + (current or 1) * scale, 0.0
+            last = -1
+            continue
+        value = VALUES.get(word)
+        if value is None:
+            current = 1.0 if word == "a" else float(word)
+            continue
+        if last >= 10 and value >= 10:
+            current *= 100  # nineteen eighty-four
+        elif last >= 0 and not (last >= 20 and 0 < value < 10):
+            numbers.append(total + current)
+            total = current = 0.0
+        current += value
+        last = value
+    return " ".join(f"{number:.15g}" for number in [*numbers, total + current])

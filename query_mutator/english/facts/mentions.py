@@ -19,7 +19,7 @@ KEYS = re.compile(
     re.IGNORECASE,
 )
 SUFFIX = r"(?:'?s|es|')?"
-FAMILY = r"(?:'?s|es|'|ed|ing|ly|ally|al|n|ns|an|ans|ian|ians|ese|ish)?"
+FAMILY = r"(?:'?s|es|'|ed|ing|ly|ally|al)?"
 LONG_ENOUGH, LONG = 5, 8
 """Letters of a word that is known by the others when one is wrong, and when two are."""
 MONTHS = "january february march april may june july august september october november december"
@@ -52,9 +52,7 @@ def written(text: str) -> Written:
     return Written(text, low)
 
 
-def mentions(
-    text: Written, fact: tuple[str, ...], *, exact: bool = False
-) -> list[tuple[int, int]]:
+def mentions(text: Written, fact: tuple[str, ...], *, exact: bool = False) -> list[tuple[int, int]]:
     """The places where one of the fact's wordings stands, in order, without overlaps."""
     spans = sorted(
         {span for wording in fact for span in _spans(text, wording, exact)},
@@ -97,10 +95,10 @@ def _pattern(wanted: str, exact: bool = False) -> re.Pattern[str]:
         )
     before = r"(?<![\w.])" if wanted[:1].isdigit() else r"(?<!\w)"
     if re.fullmatch(r"[a-z][a-z' -]*", wanted):
-        letters = [character for character in wanted if character.isalpha()]
+        letters = [re.escape(letter) for letter in wanted if letter not in " -"]
         if len(letters) >= LONG_ENOUGH:
             # pothole, pot-hole, pot hole, P-O-T-H-O-L-E
-            body = "[ -]?".join(letters).replace("s[ -]?s", "s[ -]?s")
+            body = "[ -]?".join(letters)
             return re.compile(rf"{before}{body}{'' if exact else FAMILY}(?!\w)")
         body = r"[ -]?".join(re.escape(part) for part in re.split(r"[ -]", wanted))
         suffix = SUFFIX if len(letters) > 2 and not exact else ""
@@ -114,7 +112,7 @@ def _misspelt(text: Written, wanted: str) -> Iterator[tuple[int, int]]:
     if len(wanted) < LONG_ENOUGH or not all(word.isalpha() for word in words):
         return
     most = 2 if len(wanted) >= LONG else 1
-    found = [match for match in re.finditer(r"[a-z]+", text.low)]
+    found = list(re.finditer(r"[a-z]+", text.low))
     for first in range(len(found) - len(words) + 1):
         window = found[first : first + len(words)]
         typed = " ".join(match[0] for match in window)
