@@ -26,6 +26,8 @@ UNIT = (
 ONE = re.compile(rf"\bone(?= {UNIT}\b(?! of the\b))", re.IGNORECASE)
 """Else "one" is seldom a number."""
 HALF = re.compile(r"\b(\d{1,3}|one) and (?:a|1) half\b", re.IGNORECASE)
+CLOCK = re.compile(r"\b(?:a )?(half|quarter)(?: an hour)? (past|to) (1[0-2]|[1-9]|one)\b")
+MINUTES = {("half", "past"): 30, ("half", "to"): 30, ("quarter", "past"): 15, ("quarter", "to"): 45}
 _WORD = "|".join(sorted([*VALUES, *SCALES], key=len, reverse=True))
 _AND = r"(?:(?<=hundred)|(?<=thousand)|(?<=million))[ -]and[ -]"
 _NUMBER = re.compile(
@@ -42,13 +44,22 @@ def fold_numbers(text: str) -> str:
     '33, 6, 365, one of 2000000'
     >>> fold_numbers("seventeen hundred and eighty-nine is nineteen eighty-four, one two three")
     '1789 is 1984, 1 2 3'
+    >>> fold_numbers("half past five, quarter to one, a quarter past six")
+    '5:30, 12:45, 6:15'
     >>> fold_numbers("two and a half, one day, a hundred, 2.5 million, twenty sixteen")
     '2.5, 1 day, 100, 2500000, 2016'
     """
     for phrase, digits in PHRASES:
         text = phrase.sub(digits, text)
-    text = ONE.sub("1", _NUMBER.sub(lambda match: _folded(match[0]), text))
+    text = CLOCK.sub(_clock, ONE.sub("1", _NUMBER.sub(lambda match: _folded(match[0]), text)))
     return HALF.sub(lambda match: f"{match[1].replace('one', '1')}.5", text)
+
+
+def _clock(match: re.Match[str]) -> str:
+    hour = int(match[3].replace("one", "1"))
+    if match[2] == "to":
+        hour = hour - 1 or 12
+    return f"{hour}:{MINUTES[match[1], match[2]]}"
 
 
 def _folded(written: str) -> str:

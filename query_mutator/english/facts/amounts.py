@@ -12,7 +12,7 @@ NUMBER = re.compile(
 YEAR = re.compile(r"[12]\d{3}")
 EXPLAINS = re.compile(
     r"[,;]?\s+(?:because|since|(?<!same )(?<!much )(?<!many )(?<!long )(?<!far )"
-    r"as(?! (?:much|many|long|far)\b)|for|just like|given that|considering)\s+(?!a\b|the\b)?[^.!?\n]*"
+    r"as(?! (?:much|many|long|far)\b)|for|just like|given that|considering)\s+[^.!?\n]*"
 )
 CONCLUDES = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|accordingly|that (?:is|means|makes|leaves|gives)|"

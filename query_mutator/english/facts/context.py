@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from query_mutator.english.facts.mentions import Written
-from query_mutator.english.facts.runs import Run, Span, in_spans, is_listed
-from query_mutator.english.facts.tokens import Token, words_of
+from query_mutator.english.facts.runs import DETERMINERS, Run, Span, in_spans, is_listed
+from query_mutator.english.facts.tokens import Token, stem, words_of
 from query_mutator.english.words import words_in
 
 NOT = (
@@ -42,6 +42,7 @@ UNDECIDED = re.compile(
     r"(?:these|those|them)|candidates|options|possibilit|could be|might be|depends|hard to say|"
     r"don't know|such as|for example|several|various|four kinds|as a language model)\b"
 )
+PARTS = words_in("; but while whereas ( )")
 NEGATED = re.compile(r"\b(?:not|never|cannot|no longer)\b|n'?t\b")
 NEGATIVE = words_in(
     "not no never isn't aren't wasn't weren't don't doesn't didn't can't cannot won't nor "
@@ -58,6 +59,7 @@ class Context:
     begin: int
     """Where the answer begins to answer."""
     question: str
+    reference: str
     tokens: Sequence[Token]
     runs: Sequence[Run]
     spans: Sequence[Span]
@@ -83,6 +85,55 @@ class Context:
             for run in self.runs[: self.runs.index(own)]
             if not run.fact and not self.is_denied(self.span(run))
         ]
+
+    def echoed(self, run: Run) -> int:
+        """How many words of the question stand in the same part of the sentence."""
+        start, end = run.first, run.last
+        sentence = self.tokens[start].sentence
+        while start > 0 and self._same_part(start - 1, sentence):
+            start -= 1
+        while end + 1 < len(self.tokens) and self._same_part(end + 1, sentence):
+            end += 1
+        part = self.tokens[start : end + 1]
+        return len({stem(token.text) for token in part if token.content and not token.new})
+
+    def _same_part(self, place: int, sentence: int) -> bool:
+        token = self.tokens[place]
+        return token.sentence == sentence and token.text not in PARTS
+
+    def word_before(self, place: int) -> str:
+        """The word before, without determiners."""
+        while place > 0 and self.tokens[place - 1].text in DETERMINERS:
+            place -= 1
+        return self.tokens[place - 1].text if place > 0 else ""
+
+    def is_verbal(self, run: Run) -> bool:
+        """Whether a run is but a verb or an adverb, by its ending."""
+        token = self.tokens[run.first]
+        return (
+            run.first == run.last
+            and not run.name
+            and token.text.endswith(("ed", "ing", "ly"))
+            and not self.word_before_is_determiner(run.first)
+        )
+
+    def word_before_is_determiner(self, place: int) -> bool:
+        return place > 0 and self.tokens[place - 1].text in ("a", "an", "the")
+
+    def holds_fact(self, sentence: int) -> bool:
+        """Whether the fact stands in a sentence."""
+        return any(run.fact and run.sentence == sentence for run in self.runs)
+
+    def frame(self, sentence: int) -> tuple[str, ...]:
+        """The words of a sentence without what it names."""
+        return tuple(
+            t.text
+            for t in self.tokens
+            if t.sentence == sentence and not t.new and t.text.isalnum() and not self._in_run(t)
+        )
+
+    def _in_run(self, token: Token) -> bool:
+        return any(self.span(run)[0] <= token.start < self.span(run)[1] for run in self.runs)
 
     def span(self, run: Run) -> Span:
         """Where a run stands in the text."""

@@ -19,6 +19,7 @@ from query_mutator.english.facts.opening import answer_begins
 from query_mutator.english.facts.runs import Span, runs_of
 from query_mutator.english.facts.signs import signs
 from query_mutator.english.facts.tokens import tokens_of, words_of
+from query_mutator.english.facts.wordings import is_its_sign, short_wordings
 from query_mutator.english.spelling import correct_spelling
 
 Fact = tuple[str, ...]
@@ -48,7 +49,12 @@ class Mention:
 def find_mentions(answer: str, question: str, reference: str, fact: Fact) -> list[Mention]:
     """The mentions of a fact in an answer; those before the answer begins are left out."""
     text = written(answer)
-    spans = mentions(text, fact, exact=bool(ASKS_FOR_A_FORM.search(question.lower())))
+    exact = not question or bool(ASKS_FOR_A_FORM.search(question.lower()))
+    spans = mentions(
+        text, fact, exact=exact, short=short_wordings(question, fact) if question else ()
+    )
+    if not spans and question and is_its_sign(answer, fact):
+        spans = [(0, len(text.low))]
     if not spans:
         return []
     known = _known_words(question, reference, fact)
@@ -56,7 +62,7 @@ def find_mentions(answer: str, question: str, reference: str, fact: Fact) -> lis
     spans = [span for span in spans if span[0] >= begin]
     tokens = tokens_of(text, begin, known) if spans else []
     runs = runs_of(answer, tokens, spans)
-    context = Context(text, begin, question, tokens, runs, spans)
+    context = Context(text, begin, question, reference, tokens, runs, spans)
     return [_mention(context, span, fact) for span in spans]
 
 
@@ -97,8 +103,10 @@ def _veto(context: Context, span: Span) -> str:
 
 
 def _amount(context: Context, fact: Fact) -> str:
-    known = frozenset(numbers_in(written(context.question).low))
-    years = bool(YEAR.fullmatch(fact[0])) and not known
+    asked = frozenset(numbers_in(written(context.question).low))
+    years = bool(YEAR.fullmatch(fact[0])) and not asked
+    wordings = frozenset(written(wording).low for wording in fact)
+    known = asked | (frozenset(numbers_in(written(context.reference).low)) - wordings)
     claimed = number_claimed(context.text.low[context.begin :], known, years)
     return claimed.replace(".", "")
 

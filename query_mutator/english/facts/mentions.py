@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ KEYS = re.compile(
     re.IGNORECASE,
 )
 SUFFIX = r"(?:'?s|es|')?"
-FAMILY = r"(?:'?s|es|'|ed|ing|ly|ally|al)?"
+FAMILY = r"(?:'?s|es|'|ed|ing|ly|ally|al|n|ns|an|ans|ian|ians|ese|ish)?"
 LONG_ENOUGH, LONG = 5, 8
 """Letters of a word that is known by the others when one is wrong, and when two are."""
 MONTHS = "january february march april may june july august september october november december"
@@ -52,12 +52,20 @@ def written(text: str) -> Written:
     return Written(text, low)
 
 
-def mentions(text: Written, fact: tuple[str, ...], *, exact: bool = False) -> list[tuple[int, int]]:
-    """The places where one of the fact's wordings stands, in order, without overlaps."""
-    spans = sorted(
-        {span for wording in fact for span in _spans(text, wording, exact)},
-        key=lambda span: (span[0], -span[1]),
-    )
+def mentions(
+    text: Written,
+    fact: tuple[str, ...],
+    *,
+    exact: bool = False,
+    short: Sequence[re.Pattern[str]] = (),
+) -> list[tuple[int, int]]:
+    """The places where one of the fact's wordings stands, in order, without overlaps.
+
+    `short` finds shorter ones; where an ending is what is asked for, the wording is `exact`.
+    """
+    found = {span for wording in fact for span in _spans(text, wording, exact)}
+    found |= {match.span() for pattern in short for match in pattern.finditer(text.raw)}
+    spans = sorted(found, key=lambda span: (span[0], -span[1]))
     kept: list[tuple[int, int]] = []
     for span in spans:
         if not kept or span[0] >= kept[-1][1]:
@@ -76,7 +84,7 @@ def _spans(text: Written, wording: str, exact: bool) -> Iterator[tuple[int, int]
             if match[0][0].isupper() and alone:
                 yield match.span()
     if not exact:
-        yield from _misspelt(text, wanted)
+        yield from _misspelt(text, wanted, wording.istitle() and " " in wording)
 
 
 @lru_cache(maxsize=20_000)
@@ -107,7 +115,7 @@ def _pattern(wanted: str, exact: bool = False) -> re.Pattern[str]:
     return re.compile(before + re.escape(wanted) + after)
 
 
-def _misspelt(text: Written, wanted: str) -> Iterator[tuple[int, int]]:
+def _misspelt(text: Written, wanted: str, name: bool) -> Iterator[tuple[int, int]]:
     words = wanted.split()
     if len(wanted) < LONG_ENOUGH or not all(word.isalpha() for word in words):
         return
@@ -120,7 +128,9 @@ def _misspelt(text: Written, wanted: str) -> Iterator[tuple[int, int]]:
             continue
         if typed[0] != wanted[0] and {typed[0], wanted[0]} not in ({"c", "k"}, {"f", "p"}):
             continue
-        if slips(typed, wanted, most) <= most and not all(is_word(one) for one in typed.split()):
+        if slips(typed, wanted, most) > most:
+            continue
+        if name or not all(is_word(one) for one in typed.split()):
             yield window[0].start(), window[-1].end()
 
 

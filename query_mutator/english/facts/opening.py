@@ -73,7 +73,7 @@ def _answers(sentence: str, inside: bool, later: bool, known: frozenset[str]) ->
     bare = [word for word in words if word not in BARE]
     if inside and len(bare) <= MOST_WORDS_OF_A_BARE_ANSWER and words[0] not in GREETS:
         return True
-    if inside and not later and "?" not in sentence:
+    if inside and not later and words[0] not in GREETS and not CHATS.search(sentence):
         return True
     echoes = any(is_among(word, known) and word not in said_around() for word in words)
     asserts = ASSERTS.search(sentence) and (echoes or ABOUT_IT.match(sentence))

@@ -7,8 +7,13 @@ from collections.abc import Sequence
 
 from query_mutator.english.facts.context import NEGATIVE, UNDECIDED, Context
 from query_mutator.english.facts.runs import Run, Span
+from query_mutator.english.words import words_in
 
 EXPLANATION = re.compile(r"\b(?:why|how (?:do|does|can|could|should|would)|what happens)\b")
+
+PREPOSITIONS = words_in(
+    "by of with to into in from on for over at through after before under about"
+)
 
 
 def signs(context: Context, own: Run, rivals: Sequence[Run], span: Span) -> dict[str, float]:
@@ -23,7 +28,48 @@ def signs(context: Context, own: Run, rivals: Sequence[Run], span: Span) -> dict
     later = float(bool(before))
     claims = [run for run in rivals if run.after_copula or run.opens]
     named = [run for run in rivals if run.name]
+    own_words = context.echoed(own)
+    rival_words = max((context.echoed(run) for run in rivals), default=0)
+    preposition = context.word_before(own.first) in PREPOSITIONS
+    solid = [run for run in rivals if not context.is_verbal(run)]
+    stated = [
+        run
+        for run in context.runs
+        if not run.fact
+        and run.after_copula
+        and run.echo_before
+        and not context.holds_fact(run.sentence)
+        and not context.is_denied(context.span(run))
+    ]
+    answered = [
+        run
+        for run in rivals
+        if (run.after_copula and (run.echo_before or run.pronoun))
+        or run.alone
+        or (run.opens and run.echo_after)
+    ]
+    own_stated = own.after_copula and (own.echo_before or own.pronoun)
     return {
+        "answered_before": float(any(run.sentence < own.sentence for run in answered)),
+        "answered_before_else": float(
+            any(run.sentence < own.sentence for run in answered) and not own_stated
+        ),
+        "answered_same": float(any(run.sentence == own.sentence for run in answered)),
+        "answered_same_kind": float(any(run.name == own.name for run in answered)),
+        "rival_other_kind": (1 - capital) * min(2.0, len(named)),
+        "echo_more": later * float(own_words > rival_words),
+        "echo_less": later * float(own_words < rival_words),
+        "echo_difference": later * max(-3.0, min(3.0, own_words - rival_words)),
+        "preposition": later * float(preposition),
+        "preposition_rival": float(preposition and bool(claims)),
+        "solid": min(len(solid), 4) / 2,
+        "no_solid": float(not solid),
+        "solid_claims": min(2.0, sum(run.after_copula or run.opens for run in solid)),
+        "stated_else": float(bool(stated) and not own_stated),
+        "stated_else_first": float(bool(stated) and not own_stated and not before),
+        "parallel": float(
+            any(context.frame(run.sentence) == context.frame(own.sentence) for run in earlier)
+        ),
         "first": float(not before),
         "no_rival": float(not rivals),
         "rivals": min(len(rivals), 4) / 2,
