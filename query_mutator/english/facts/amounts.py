@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from query_mutator.english.facts.opening import LEADS
+from query_mutator.english.facts.tokens import stem, words_of
 
 NUMBER = re.compile(
     r"(?<![\w.])(?<!\s-)(?<!^-)[$€£]?(\d+(?:[.:]\d+|h\d\d)*)(?![a-z]*\d)(?!(?:st|nd|rd|th)\b)"
@@ -20,6 +21,8 @@ CONCLUDES = re.compile(
     r"in other words|that is to say|"
     r"answer (?:is|:)|makes|gives|leaving|result is|you get|equals|correction)\b|\bi\.e\.|=|->|→|⇒"
 )
+CONVERTS = re.compile(r"[^=+*/×÷]*=[^=+*/×÷]*")
+CONTRASTS = re.compile(r"\b(?:but|while|whereas)\b")
 
 
 def plain_number(text: str) -> str:
@@ -38,17 +41,21 @@ def numbers_in(text: str) -> list[str]:
     return [plain_number(match) for match in NUMBER.findall(text)]
 
 
-def number_claimed(low: str, known: frozenset[str], years: bool) -> str:
+def number_claimed(
+    low: str, known: frozenset[str], words: frozenset[str] = frozenset(), years: bool = False
+) -> str:
     """The number that an answer comes to, or ""; those of the question are said on the way.
 
-    >>> number_claimed("12 apples, 5 of them eaten: 12 - 5 = 7", frozenset(("12", "5")), False)
+    >>> number_claimed("12 apples, 5 of them eaten: 12 - 5 = 7", frozenset(("12", "5")))
     '7'
+    >>> number_claimed("an ant has 6 legs but a spider 8", frozenset(), frozenset(("spider",)))
+    '8'
     """
     text = LEADS.sub(" ", low)
     # "since 20 / 5 = 4" explains a claim that was made before it
     without_reasons = EXPLAINS.sub(" ", text)
-    tells = any(one not in known for one in numbers_in(without_reasons))
-    text = without_reasons if tells or not numbers_in(text) else text
+    text = without_reasons if numbers_in(without_reasons) else text
+    text = _that_is_asked_about(text, words)
 
     def numbers(part: str) -> list[str]:
         return [one for one in numbers_in(part) if not years or YEAR.fullmatch(one)]
@@ -61,8 +68,19 @@ def number_claimed(low: str, known: frozenset[str], years: bool) -> str:
         conclusion = re.split(r"[.!?\n](?=\s|$)", text[ends[-1] :])[0]
         found = numbers(conclusion)
         if "=" in conclusion:
-            found = numbers(conclusion.rsplit("=", 1)[1]) or found
+            found = numbers(conclusion.rpartition("=")[2]) or found
+        if CONVERTS.fullmatch(text.strip()) and all(one in known for one in found):
+            found = numbers(text)
         if found:
             return first(found)
     found = numbers(text)
     return first(found) if found else ""
+
+
+def _that_is_asked_about(text: str, words: frozenset[str]) -> str:
+    """Of things that are contrasted the one with most words of the question, or the last."""
+    parts = [part for part in CONTRASTS.split(text) if numbers_in(part)]
+    if len(parts) < 2:
+        return text
+    stems = {stem(word) for word in words}
+    return max(reversed(parts), key=lambda part: len(stems & set(map(stem, words_of(part)))))

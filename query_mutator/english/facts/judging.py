@@ -18,7 +18,7 @@ from query_mutator.english.facts.mentions import mentions, written
 from query_mutator.english.facts.opening import answer_begins
 from query_mutator.english.facts.runs import Span, runs_of
 from query_mutator.english.facts.signs import signs
-from query_mutator.english.facts.tokens import tokens_of, words_of
+from query_mutator.english.facts.tokens import said_around, tokens_of, words_of
 from query_mutator.english.facts.wordings import is_its_sign, short_wordings
 from query_mutator.english.spelling import correct_spelling
 
@@ -104,10 +104,13 @@ def _veto(context: Context, span: Span) -> str:
 
 def _amount(context: Context, fact: Fact) -> str:
     asked = frozenset(numbers_in(written(context.question).low))
+    if "one" in words_of(context.question):
+        asked |= {"1"}
     years = bool(YEAR.fullmatch(fact[0])) and not asked
     wordings = frozenset(written(wording).low for wording in fact)
     known = asked | (frozenset(numbers_in(written(context.reference).low)) - wordings)
-    claimed = number_claimed(context.text.low[context.begin :], known, years)
+    words = words_of(context.question) - said_around()
+    claimed = number_claimed(context.text.low[context.begin :], known, words, years)
     return claimed.replace(".", "")
 
 
