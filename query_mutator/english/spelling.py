@@ -186,4 +186,4 @@ def rarity(word: str) -> float:
 
 def is_written(word: str) -> bool:
     """Whether a word in small letters is in a dictionary, so that it is no typing error."""
-    return _known(word)
+    return is_word(word)

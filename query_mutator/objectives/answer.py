@@ -16,7 +16,10 @@ def make_answer_objective(weights: Weights) -> Objective:
     """The objective for questions with a reference answer."""
 
     def answer(batch: Batch) -> list[Score]:
-        closeness = find_closeness(batch.questions, batch.references, batch.answers, batch.encode)
+        closeness = [
+            find_closeness(*texts)
+            for texts in zip(batch.questions, batch.references, batch.answers, strict=True)
+        ]
         drift = drift_terms(batch, weights)
         scores = []
         for index, facts in enumerate(batch.key_facts):

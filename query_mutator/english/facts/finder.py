@@ -21,6 +21,8 @@ class Found:
 
     found: bool
     why: str
+    probability: float = 0.0
+    """That a person would say that the answer gives it."""
 
 
 def find_facts(
@@ -45,9 +47,9 @@ def judge_facts(
     """For each fact, whether the answer gives it, and why it was decided so.
 
     >>> judge_facts("It is Au.", [["Ag"]], "What is the symbol of silver?")
-    [Found(found=False, why='not mentioned')]
+    [Found(found=False, why='not mentioned', probability=0.0)]
     >>> judge_facts("Not Sydney, but Canberra.", [["Sydney"]], "Which city is it?")
-    [Found(found=False, why='denied')]
+    [Found(found=False, why='denied', probability=0.0)]
     """
     return [_judge(answer, tuple(fact), question, reference, len(facts) == 1) for fact in facts]
 
@@ -57,7 +59,7 @@ def _judge(answer: str, fact: Fact, question: str, reference: str, only: bool) -
     if question or not mentions:
         return decide(mentions, only, shipped_weights())
     here = [mention for mention in mentions if mention.veto != "denied"]
-    return Found(bool(here), here[0].said if here else "denied")
+    return Found(bool(here), here[0].said if here else "denied", float(bool(here)))
 
 
 def decide(mentions: Sequence[Mention], only: bool, weights: Weights) -> Found:
@@ -68,16 +70,17 @@ def decide(mentions: Sequence[Mention], only: bool, weights: Weights) -> Found:
     if only and possible[0].amount is not None:
         return _judge_amount(possible)
     best = max(possible, key=lambda mention: probability(mention.signs, weights))
-    if probability(best.signs, weights) >= weights.threshold:
-        return Found(True, best.said)
+    probable = probability(best.signs, weights)
+    if probable >= weights.threshold:
+        return Found(True, best.said, probable)
     rival = f"another answer comes first: {best.rival}" if best.rival else "said of something else"
-    return Found(False, rival)
+    return Found(False, rival, probable)
 
 
 def _judge_amount(mentions: Sequence[Mention]) -> Found:
     for mention in mentions:
         if mention.amount == mention.said_amount:
-            return Found(True, mention.said)
+            return Found(True, mention.said, 1.0)
     return Found(False, f"the answer comes to {mentions[0].amount or 'no number'}")
 
 
