@@ -17,7 +17,7 @@ EXPLAINS = re.compile(
 )
 CONCLUDES = re.compile(
     r"\b(?:so|therefore|thus|hence|consequently|accordingly|that (?:is|means|makes|leaves|gives)|"
-    r"that's|which (?:makes|gives|leaves)|total (?:is|to|of)|in total|altogether|in all|"
+    r"that's|which (?:is|makes|gives|leaves)|total (?:is|to|of)|in total|altogether|in all|"
     r"in other words|that is to say|"
     r"answer (?:is|:)|makes|gives|leaving|result is|you get|equals|correction)\b|\bi\.e\.|=|->|→|⇒"
 )

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from query_mutator.english.facts.mentions import Written
-from query_mutator.english.facts.runs import DETERMINERS, Run, Span, in_spans, is_listed
-from query_mutator.english.facts.tokens import Token, stem, words_of
-from query_mutator.english.words import words_in
+from query_mutator.english.facts.runs import DETERMINERS, Run, Span, in_spans, joined
+from query_mutator.english.facts.tokens import Token, words_of
 
 NOT = (
     r"(?:not|no|never|nor|neither|isn't|aren't|wasn't|weren't|without|except|excluding|unlike|"
@@ -42,12 +41,17 @@ UNDECIDED = re.compile(
     r"(?:these|those|them)|candidates|options|possibilit|could be|might be|depends|hard to say|"
     r"don't know|such as|for example|several|various|four kinds|as a language model)\b"
 )
-PARTS = words_in("; but while whereas ( )")
-NEGATED = re.compile(r"\b(?:not|never|cannot|no longer)\b|n'?t\b")
-NEGATIVE = words_in(
-    "not no never isn't aren't wasn't weren't don't doesn't didn't can't cannot won't nor "
-    "neither without except unlike wrongly mistakenly excluding instead"
+UNABLE = re.compile(
+    r"\b(?:one of (?:these|those|them)|candidates|as a language model|not sure which|"
+    r"can't (?:say|tell) which|hard to say|don't know)\b"
 )
+ASCRIBED = re.compile(
+    r"\b(?:(?:some|many|most|other) people (?:\w+ )?(?:say|think|believe|assume|call)|"
+    r"people often (?:say|think|believe)|you (?:might|may|would) think|"
+    r"often (?:thought|believed|said|assumed))\b"
+)
+BUT = re.compile(r"\b(?:but|however|actually|officially|in fact)\b")
+NEGATED = re.compile(r"\b(?:not|never|cannot|no longer)\b|n'?t\b")
 CLAUSE_BREAK = re.compile(r"[.!?;\n](?=\s)")
 
 
@@ -86,21 +90,6 @@ class Context:
             if not run.fact and not self.is_denied(self.span(run))
         ]
 
-    def echoed(self, run: Run) -> int:
-        """How many words of the question stand in the same part of the sentence."""
-        start, end = run.first, run.last
-        sentence = self.tokens[start].sentence
-        while start > 0 and self._same_part(start - 1, sentence):
-            start -= 1
-        while end + 1 < len(self.tokens) and self._same_part(end + 1, sentence):
-            end += 1
-        part = self.tokens[start : end + 1]
-        return len({stem(token.text) for token in part if token.content and not token.new})
-
-    def _same_part(self, place: int, sentence: int) -> bool:
-        token = self.tokens[place]
-        return token.sentence == sentence and token.text not in PARTS
-
     def word_before(self, place: int) -> str:
         """The word before, without determiners."""
         while place > 0 and self.tokens[place - 1].text in DETERMINERS:
@@ -114,26 +103,8 @@ class Context:
             run.first == run.last
             and not run.name
             and token.text.endswith(("ed", "ing", "ly"))
-            and not self.word_before_is_determiner(run.first)
+            and not (run.first > 0 and self.tokens[run.first - 1].text in DETERMINERS)
         )
-
-    def word_before_is_determiner(self, place: int) -> bool:
-        return place > 0 and self.tokens[place - 1].text in ("a", "an", "the")
-
-    def holds_fact(self, sentence: int) -> bool:
-        """Whether the fact stands in a sentence."""
-        return any(run.fact and run.sentence == sentence for run in self.runs)
-
-    def frame(self, sentence: int) -> tuple[str, ...]:
-        """The words of a sentence without what it names."""
-        return tuple(
-            t.text
-            for t in self.tokens
-            if t.sentence == sentence and not t.new and t.text.isalnum() and not self._in_run(t)
-        )
-
-    def _in_run(self, token: Token) -> bool:
-        return any(self.span(run)[0] <= token.start < self.span(run)[1] for run in self.runs)
 
     def span(self, run: Run) -> Span:
         """Where a run stands in the text."""
@@ -141,7 +112,7 @@ class Context:
 
     def is_denied(self, span: Span) -> bool:
         """Whether what stands there is said not to be."""
-        if DENIED_BEFORE.search(self._clause_ahead(span)):
+        if DENIED_BEFORE.search(self.clause_ahead(span)):
             return True
         # "Which letter is not pronounced?": "K is not."
         asked = NEGATED.search(self.question.lower())
@@ -149,18 +120,30 @@ class Context:
 
     def is_beside(self, span: Span) -> bool:
         """Whether what stands there is only compared with, or beside, another thing."""
-        match = BESIDE.search(self._clause_ahead(span))
+        match = BESIDE.search(self.clause_ahead(span))
         # "Who is it named after?": "It is named after Ada."
         return match is not None and not set(match[0].split()) <= words_of(self.question)
 
     def is_one_of_several(self, span: Span) -> bool:
         """Whether what stands there is in a list from which the answer does not choose."""
         first, last = self.token_range(span)
-        if not is_listed(self.tokens, in_spans(self.tokens, self.spans), first, last):
+        own = next(run for run in self.runs if run.first <= first <= run.last)
+        of_fact = in_spans(self.tokens, self.spans)
+        before, after = joined(self.tokens, of_fact, own.first, max(own.last, last))
+        answer = self.text.low[self.begin :]
+        if not (before or after):
             return False
-        sentence = self.tokens[first].sentence
-        ors = sum(token.text == "or" for token in self.tokens if token.sentence == sentence)
-        return ors > 1 or bool(UNDECIDED.search(self.text.low[self.begin :]))
+        if UNABLE.search(answer):
+            return True
+        choice = "or" in (before, after) or "/" in (before, after)
+        ors = sum(token.text == "or" for token in self.tokens if token.sentence == own.sentence)
+        return (choice or bool(before and after)) and (ors > 1 or bool(UNDECIDED.search(answer)))
 
-    def _clause_ahead(self, span: Span) -> str:
+    def is_ascribed(self, span: Span) -> bool:
+        """Whether others are said to believe it, before a but."""
+        ahead, behind = self.clause_ahead(span), self.text.low[span[1] :]
+        return bool(ASCRIBED.search(ahead)) and bool(BUT.search(behind))
+
+    def clause_ahead(self, span: Span) -> str:
+        """The text between the last stop and the span."""
         return CLAUSE_BREAK.split(self.text.low[self.begin : span[0]])[-1]

@@ -97,6 +97,8 @@ def _mention(context: Context, span: Span, fact: Fact) -> Mention:
 def _veto(context: Context, span: Span) -> str:
     if context.is_denied(span):
         return "denied"
+    if context.is_ascribed(span):
+        return "what others believe"
     if context.is_beside(span):
         return "only beside another thing"
     return "one of several" if context.is_one_of_several(span) else ""

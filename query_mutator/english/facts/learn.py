@@ -23,8 +23,8 @@ from query_mutator.english.facts.weighing import Weights, probability
 
 DATA = Path(__file__).parents[2] / "data"
 LABELLED = (DATA / "answers" / "dev.jsonl", DATA / "answers" / "dev_2.jsonl")
-PENALTY = 3.0
-THRESHOLD = 0.5
+PENALTY = 0.25
+THRESHOLD = 0.6
 MOST_WRONG_MENTIONS = 4
 """Of a fact that an answer does not give: repeated ones say the same again."""
 ROUNDS = 3

@@ -22,6 +22,7 @@ ARTICLES = words_in(
 )
 DETERMINERS = frozenset(("a", "an", "the", "-", "*", "'"))
 GLUE = words_in("of i e the a an ' de la le da von - & sir")
+BESIDE_ITEM = DETERMINERS | frozenset(("maybe", "perhaps", "possibly"))
 JOINS = frozenset((",", "or", "and", "/", "\n"))
 BETWEEN_ITEMS = DETERMINERS | frozenset(("or", "and", ".", "maybe", "perhaps"))
 EMPHASIS = re.compile(r"\*\*([^*\n]{1,40})\*\*|`([^`\n]{1,40})`|[\"“]([^\"”\n]{1,40})[\"”]")
@@ -51,6 +52,11 @@ class Run:
     """Its sentence begins with `it`, `that` and the like."""
     sentence: int
     clause: int
+
+    @property
+    def stated(self) -> bool:
+        """Whether its sentence says that it is what the question asks for."""
+        return self.after_copula and (self.echo_before or self.pronoun)
 
 
 @lru_cache(maxsize=4096)
@@ -134,16 +140,16 @@ def _ends_initial(tokens: Sequence[Token], place: int) -> bool:
     return tokens[place].text == "." and place > 0 and len(tokens[place - 1].text) == 1
 
 
-def is_listed(tokens: Sequence[Token], of_fact: Sequence[bool], first: int, last: int) -> bool:
-    """Whether something is one of several things joined by commas, "or" and "and"."""
-    left = first
-    while left > 0 and tokens[left - 1].text in DETERMINERS:
-        left -= 1
-    before, after = (
-        _joined(tokens, of_fact, place, step) for place, step in ((left - 1, -1), (last + 1, 1))
+def joined(
+    tokens: Sequence[Token], of_fact: Sequence[bool], first: int, last: int
+) -> tuple[str, str]:
+    """The words that join other things to those tokens, before and after: "or", a comma or ""."""
+    while first > 0 and tokens[first - 1].text in BESIDE_ITEM:
+        first -= 1
+    return tuple(  # type: ignore[return-value]
+        tokens[place].text if _joined(tokens, of_fact, place, step) else ""
+        for place, step in ((first - 1, -1), (last + 1, 1))
     )
-    choice = before and tokens[left - 1].text in ("or", "/")
-    return (before and after) or choice or (after and tokens[last + 1].text in ("or", "/"))
 
 
 def _joined(tokens: Sequence[Token], of_fact: Sequence[bool], joint: int, step: int) -> bool:
