@@ -182,8 +182,3 @@ def rarity(word: str) -> float:
     True
     """
     return math.log(COMMON / _words().get(word, RARE / 10))
-
-
-def is_written(word: str) -> bool:
-    """Whether a word in small letters is in a dictionary, so that it is no typing error."""
-    return is_word(word)

@@ -22,6 +22,8 @@ CONCLUDES = re.compile(
     r"answer (?:is|:)|makes|gives|leaving|result is|you get|equals|correction)\b|\bi\.e\.|=|->|→|⇒"
 )
 CONVERTS = re.compile(r"[^=+*/×÷]*=[^=+*/×÷]*")
+ASIDE = re.compile(r"\bunlike\b[^,.!?\n]*(?:,\s*(?:which|who|whose)\b[^,.!?\n]*)?,")
+"""What is set apart: "unlike insects, which have six,"."""
 CONTRASTS = re.compile(r"\b(?:but|while|whereas)\b")
 
 
@@ -51,7 +53,7 @@ def number_claimed(
     >>> number_claimed("an ant has 6 legs but a spider 8", frozenset(), frozenset(("spider",)))
     '8'
     """
-    text = LEADS.sub(" ", low)
+    text = LEADS.sub(" ", ASIDE.sub(" ", low))
     # "since 20 / 5 = 4" explains a claim that was made before it
     without_reasons = EXPLAINS.sub(" ", text)
     text = without_reasons if numbers_in(without_reasons) else text

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from query_mutator.english.facts import judge_facts
-from query_mutator.objectives.closeness.reference import Part, beyond_question
+from query_mutator.objectives.closeness.reference import Part, beyond_question, forms_of
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
-UNLIKELY, LIKELY = 0.1, 0.8
+UNLIKELY, LIKELY = 0.05, 0.9
 """Probabilities that the point is given as the answer which count 0 and 1."""
 MOST_OF_IT = 0.7
 """Share of what is to be said that counts as all of it."""
@@ -69,7 +69,7 @@ def _word_by_word(part: Part, answer: str, question: str, reference: str) -> flo
     """How far an answer gives the words of a part one by one."""
     if part.is_name or len(part.words) == 1:
         return 0.0
-    marks = _marks(answer, [(word,) for word in part.words], question, reference)
+    marks = _marks(answer, [forms_of(word) for word in part.words], question, reference)
     return sum(marks) / len(marks)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 
 from query_mutator.english.facts.mentions import written
 from query_mutator.english.facts.tokens import Token, is_among, tokens_of, words_of
+from query_mutator.english.names import capitalise_names
 from query_mutator.english.spelling import correct_spelling, is_word, rarity
 from query_mutator.english.words import AUXILIARIES, FUNCTION_WORDS, words_in
 
@@ -18,7 +20,7 @@ Numbers = npt.NDArray[np.float64]
 
 POINT_FEATURES = (
     "bias", "number", "name", "rarity", "last", "before_is", "after_article", "after_is",
-    "in_frame", "ends_in_ed", "alone", "last_of_these", "after_asked", "unknown",
+    "in_frame", "ends_in_ed_or_est", "alone", "last_of_these", "after_asked", "unknown",
 )  # fmt: skip
 """By these, `learn` tells the words of a reference that belong to a key fact from the others."""
 _EMPTY = FUNCTION_WORDS | words_in("between because most it's")
@@ -30,6 +32,12 @@ _FRAME = words_in(
 LONGEST_REFERENCE = 2000
 FEW, LONG = 6, 0.5
 """Of up to so many words one may be the point; of more, as if there were two, any may be."""
+BRITISH = (
+    ("or(?=s?$|ed$|ing$)", "our"),
+    ("er(?=s?$)", "re"),
+    ("iz(?=e|ing)", "is"),
+    ("gray", "grey"),
+)
 CORE = 0.3
 """A word with this share of the weightiest word's weight must be said."""
 
@@ -50,7 +58,9 @@ class Part:
     @property
     def wordings(self) -> tuple[str, ...]:
         """How it may be said: of a name the last word is enough."""
-        return (self.together, self.words[-1]) if self.is_name else (self.together,)
+        words = self.words[:-1]
+        forms = tuple(" ".join((*words, form)) for form in forms_of(self.words[-1]))
+        return (*forms, self.words[-1]) if self.is_name else forms
 
 
 @functools.lru_cache(maxsize=4096)
@@ -64,6 +74,8 @@ def beyond_question(question: str, reference: str, point: tuple[float, ...]) -> 
     probable = 1.0 / (1.0 + np.exp(-point_features(said, places, asked) @ np.array(point)))
     weights = probable**2 / (probable**2).max()
     kept = [(place, weight) for place, weight in zip(places, weights, strict=True) if weight > CORE]
+    if any(len(said[place].text) > 1 for place, _ in kept):  # the D and the C of D.C.
+        kept = [one for one in kept if len(said[one[0]].text) > 1 or said[one[0]].text.isdigit()]
     runs: list[list[tuple[int, float]]] = []
     for place, weight in kept:
         if runs and runs[-1][-1][0] == place - 1:
@@ -79,6 +91,24 @@ def beyond_question(question: str, reference: str, point: tuple[float, ...]) -> 
         )
         for run in runs
     )
+
+
+@functools.lru_cache(maxsize=8192)
+def forms_of(word: str) -> tuple[str, ...]:
+    """A word, its people where it is a country, without its ending where that is a word too, and as the British spell it.
+
+    >>> forms_of("canines"), forms_of("knitting"), forms_of("color"), forms_of("bus")
+    (('canines', 'canine'), ('knitting', 'knit'), ('color', 'colour'), ('bus',))
+    """
+    bare = [word[: -len(ending)] for ending in ("s", "es", "ing", "ed") if word.endswith(ending)]
+    bare += [stem[:-1] for stem in bare if stem[-1:] == stem[-2:-1] and not word.endswith("s")]
+    bare += [stem + "e" for stem in bare if word.endswith("ing")]
+    bare += [word[:-3] + "y"] if word.endswith("ies") else []
+    if word[:1].isupper():  # Mexico and Mexican, Germany and German
+        bare += [word[:-1] + ending for ending in ("", "an", "ian")]
+    british = [re.sub(american, spelt, word) for american, spelt in BRITISH]
+    known = [form for form in (*bare, *british) if len(form) > 2 and is_word(form.casefold())]
+    return (word, *dict.fromkeys(form for form in known if form != word))
 
 
 def words_said(reference: str) -> list[Token]:
@@ -132,7 +162,9 @@ def is_name(said: Sequence[Token], place: int) -> bool:
     """Whether a word has a capital that its place does not ask for."""
     token = said[place]
     starts = place == 0 or said[place - 1].sentence < token.sentence
-    return token.raw[0].isupper() and not (starts and is_word(token.text))
+    if not token.raw[0].isupper():
+        return False
+    return not (starts and is_word(token.text)) or capitalise_names(token.text) != token.text
 
 
 def point_features(said: Sequence[Token], places: Sequence[int], asked: frozenset[str]) -> Numbers:
@@ -155,7 +187,7 @@ def point_features(said: Sequence[Token], places: Sequence[int], asked: frozense
                 before in _ARTICLES,
                 before in _NAMING,
                 word in _FRAME,
-                word.endswith("ed"),
+                word.endswith(("ed", "est")),
                 1 / len(places) if len(places) <= FEW else LONG,
                 place == places[-1],
                 bool(before) and is_among(before, asked),
