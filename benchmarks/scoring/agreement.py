@@ -7,8 +7,9 @@
 The labels are in `query_mutator/data/answers/`, `benchmarks.scoring.table` makes tables. `alone`
 is closeness where key facts are not known: it then neither sees them nor is held back by them.
 `consistency` and `judge` ask the embedded model. Consistency says something of the model's own
-answers only; a judge is shown a right and a wrong answer to the same question. `own` answers are the
-embedded model's, `ordinary` ones were written as models of several kinds answer, `hard` ones as traps.
+answers only; a judge is shown a right and a wrong answer to the same question. `own` answers are
+the embedded model's, `ordinary` ones were written as models of several kinds answer, `hard` ones
+as traps.
 """
 
 from __future__ import annotations
