@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from query_mutator.base.errors import UserError
 from query_mutator.data import Question
 from query_mutator.english.facts import find_facts
-from query_mutator.models.encoders import Encoder, Vectors
+from query_mutator.models.encoders import Encoder
 from query_mutator.objectives import OBJECTIVES, Batch, Score, Weights, load_objective
 from query_mutator.objectives.answer import WITHOUT_FACTS
-from query_mutator.objectives.closeness import Closeness, find_closeness
-from query_mutator.objectives.closeness.measure import PROBE
+from query_mutator.objectives.closeness import find_closeness
 from query_mutator.runs.task import check_references
 
 QUESTION = "How many legs does a spider have?"
@@ -66,7 +63,7 @@ def test_a_close_answer_without_the_fact_loses_the_facts_half(encoder: Encoder) 
     wrong = judge(encoder, "A spider has six legs.")
     assert wrong.terms["facts"].value == 0
     assert wrong.terms["facts"].why == "missing: 8"
-    assert wrong.terms["closeness"].why.startswith("the reference adds: 8; the answer does not")
+    assert wrong.terms["closeness"].why.startswith("the reference adds: 8; the answer has not: 8")
     assert wrong.total < 0.1
 
 
@@ -75,10 +72,6 @@ def test_without_key_facts_a_right_sentence_beats_a_near_miss(encoder: Encoder) 
     assert judge(encoder, right, facts=False).total > 0.9
     assert judge(encoder, near, facts=False).total < 0.3
     assert judge(encoder, "Whales sleep.", facts=False).total < 0.1
-
-
-def closeness(encoder: Encoder, question: str, reference: str, answer: str) -> Closeness:
-    return find_closeness([question], [reference], [answer], encoder.encode)[0]
 
 
 HAIR = "Which protein are hair and fingernails mostly made of?"
@@ -97,10 +90,8 @@ KERATIN = "Hair and fingernails are mostly made of keratin."
         ('What is the plural of "knife"?', 'The plural of "knife" is "knives".', "knife"),
     ],
 )
-def test_an_echo_of_the_question_earns_nothing(
-    question: str, reference: str, echo: str, encoder: Encoder
-) -> None:
-    assert closeness(encoder, question, reference, echo).value < 0.05
+def test_an_echo_of_the_question_earns_nothing(question: str, reference: str, echo: str) -> None:
+    assert find_closeness(question, reference, echo).value < 0.05
 
 
 @pytest.mark.parametrize(
@@ -116,8 +107,8 @@ def test_an_echo_of_the_question_earns_nothing(
         "are made day and night, for two to seven years, until the hair falls out and rests.",
     ],
 )
-def test_a_bare_fact_a_sentence_and_a_page_get_the_same(answer: str, encoder: Encoder) -> None:
-    assert closeness(encoder, HAIR, KERATIN, answer).value == 1.0
+def test_a_bare_fact_a_sentence_and_a_page_get_the_same(answer: str) -> None:
+    assert find_closeness(HAIR, KERATIN, answer).value == 1.0
 
 
 @pytest.mark.parametrize(
@@ -130,8 +121,8 @@ def test_a_bare_fact_a_sentence_and_a_page_get_the_same(answer: str, encoder: En
         "They are made of keratin. Actually no, I was wrong: it is collagen.",
     ],
 )
-def test_a_near_miss_gets_less_than_half(answer: str, encoder: Encoder) -> None:
-    assert closeness(encoder, HAIR, KERATIN, answer).value < 0.5
+def test_a_near_miss_gets_less_than_half(answer: str) -> None:
+    assert find_closeness(HAIR, KERATIN, answer).value < 0.5
 
 
 @pytest.mark.parametrize(
@@ -148,24 +139,22 @@ def test_a_near_miss_gets_less_than_half(answer: str, encoder: Encoder) -> None:
         ("capital of peru??", "The capital of Peru is Lima.", "Not Cusco but Lima."),
     ],
 )
-def test_other_ways_to_write_it_are_understood(
-    question: str, reference: str, answer: str, encoder: Encoder
-) -> None:
-    assert closeness(encoder, question, reference, answer).value > 0.9
+def test_other_ways_to_write_it_are_understood(question: str, reference: str, answer: str) -> None:
+    assert find_closeness(question, reference, answer).value > 0.9
 
 
-def test_one_thing_of_two_gets_a_part(encoder: Encoder) -> None:
+def test_one_thing_of_two_gets_a_part() -> None:
     question, reference = "What do you sew with?", "You need a needle and thread."
-    both = closeness(encoder, question, reference, "A thread and a needle.")
-    one = closeness(encoder, question, reference, "A needle.")
+    both = find_closeness(question, reference, "A thread and a needle.")
+    one = find_closeness(question, reference, "A needle.")
     assert both.value == 1.0
     assert 0.3 < one.value < 0.9
     assert one.why == "the reference adds: needle, thread; the answer has not: thread"
 
 
-def test_a_reference_without_words_gives_nothing_to_be_close_to(encoder: Encoder) -> None:
-    assert closeness(encoder, "Why?", "...", "So.").value == 0.0
-    assert closeness(encoder, "Why?", "So it is.", "").value == 0.0
+def test_a_reference_without_words_gives_nothing_to_be_close_to() -> None:
+    assert find_closeness("Why?", "...", "So.").value == 0.0
+    assert find_closeness("Why?", "So it is.", "").value == 0.0
 
 
 def test_an_answer_without_key_facts_gets_less_than_half_for_wording(encoder: Encoder) -> None:
@@ -177,28 +166,6 @@ def test_an_answer_without_key_facts_gets_less_than_half_for_wording(encoder: En
     assert terms["facts"].value == 0
     assert terms["closeness"].value == WITHOUT_FACTS < 0.5
     assert "key facts are missing" in terms["closeness"].why
-
-
-def test_another_encoder_changes_no_closeness(encoder: Encoder) -> None:
-    def other(texts: Sequence[str]) -> Vectors:
-        return np.eye(len(texts), 16, dtype=np.float32)
-
-    wrong = "Hair and fingernails are mostly made of collagen."
-    known = closeness(encoder, HAIR, KERATIN, wrong)
-    assert 0 < known.value < 0.2
-    assert find_closeness([HAIR], [KERATIN], [wrong], other) == [known]
-
-
-def test_each_word_is_embedded_once_and_no_sentence(encoder: Encoder) -> None:
-    asked: list[str] = []
-
-    def counted(texts: Sequence[str]) -> Vectors:
-        asked.extend(texts)
-        return encoder.encode(texts)
-
-    answers = ["Hair and fingernails are mostly made of collagen."] * 3
-    find_closeness([HAIR] * 3, [KERATIN] * 3, answers, counted)
-    assert sorted(asked) == sorted({"keratin", "collagen", *PROBE})
 
 
 def test_a_long_right_answer_beats_a_short_wrong_one(encoder: Encoder) -> None:

@@ -7,7 +7,9 @@
 The labels are in `query_mutator/data/answers/`, `benchmarks.scoring.table` makes tables. `alone`
 is closeness where key facts are not known: it then neither sees them nor is held back by them.
 `consistency` and `judge` ask the embedded model. Consistency says something of the model's own
-answers only; a judge is shown a right and a wrong answer to the same question.
+answers only; a judge is shown a right and a wrong answer to the same question. `own` answers are
+the embedded model's, `ordinary` ones were written as models of several kinds answer, `hard` ones
+as traps.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -52,8 +55,9 @@ from query_mutator.objectives import (
 )
 
 LABELS = DEFAULT_FILE.parent / "answers"
-OWN = "135M"
+OWN_STYLE = "135M"
 """The style of the labelled answers that the embedded model gave itself."""
+OWN, ORDINARY, HARD = "own", "ordinary", "hard"
 ANSWER_TOKENS = 40
 OBJECTIVES = "answer,helpful,consistency,judge"
 WHOLE = "the whole score"
@@ -67,8 +71,8 @@ class Labelled:
     question: Question
     answer: str
     right: bool
-    own: bool
-    """Whether it is the embedded model's own."""
+    kind: str
+    """`own` for the embedded model's own, `hard` for a trap, else `ordinary`."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +88,12 @@ class Marked:
             [score.total if term == WHOLE else score.terms[term].value for score in self.scores]
         )
 
-    def of(self, own: bool) -> Marked:
-        """The embedded model's own answers, or the others."""
+    def of(self, kind: str) -> Marked:
+        """The answers of one kind."""
         chosen = [
             (row, score)
             for row, score in zip(self.rows, self.scores, strict=True)
-            if row.own is own
+            if row.kind == kind
         ]
         return Marked([row for row, _ in chosen], [score for _, score in chosen])
 
@@ -127,10 +131,13 @@ def report(args: argparse.Namespace) -> None:
 def read_labelled(files: Sequence[Path], questions: dict[str, Question]) -> list[Labelled]:
     """The labelled answers of files."""
     rows = [parse_json(line) for file in files for line in read_lines(file, "labelled answers")]
-    return [
-        Labelled(questions[row["id"]], row["answer"], row["right"], row["style"] == OWN)
-        for row in rows
-    ]
+    return [Labelled(questions[row["id"]], row["answer"], row["right"], _kind(row)) for row in rows]
+
+
+def _kind(row: dict[str, Any]) -> str:
+    if row["style"] == OWN_STYLE:
+        return OWN
+    return HARD if row["hard"] else ORDINARY
 
 
 def without_facts(labelled: Sequence[Labelled]) -> list[Labelled]:
@@ -201,7 +208,7 @@ def _beside(name: str, labelled: Sequence[Labelled]) -> Iterator[tuple[Labelled,
         others = [one for one in by_question[row.question.id] if one.right is not row.right]
         if name == "judge" and not others:
             continue
-        if name == "consistency" and not row.own:
+        if name == "consistency" and row.kind != OWN:
             continue
         yield row, others[0].answer if others else row.answer
 
@@ -217,11 +224,8 @@ async def _scored(row: Labelled, beside: str, objective: Objective, roles: Roles
 def label_rows(name: str, all_marked: Marked) -> Iterator[tuple[str, ...]]:
     """A row for each term and each kind of answers."""
     for term in _terms(name, all_marked.scores):
-        for kind, part in (
-            ("all", all_marked),
-            ("imitated", all_marked.of(own=False)),
-            ("the model's own", all_marked.of(own=True)),
-        ):
+        parts = {kind: all_marked.of(kind) for kind in (OWN, ORDINARY, HARD)}
+        for kind, part in {"all": all_marked, **parts}.items():
             if len({row.right for row in part.rows}) < 2:
                 continue
             right = np.array([row.right for row in part.rows])
@@ -244,7 +248,7 @@ def table_rows(
     yield ("objective", "term", "right | wrong", "with facts", "length", "wrong, .9 marks")
     asked = [one for one in table if questions[one.id].key_facts]
     answers = [
-        Labelled(questions[one.id], tried.answer, False, True)
+        Labelled(questions[one.id], tried.answer, False, OWN)
         for one in asked
         for tried in one.ways.values()
     ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -15,7 +16,6 @@ from typing import Any
 from query_mutator.data.families import FAMILIES, Family
 from query_mutator.data.families.messy import FILLERS, STORIES, embed, typos
 from query_mutator.data.families.problem import Deck, Problem
-from query_mutator.english.facts import find_facts
 
 PHRASINGS = Path(__file__).parent / "families" / "phrasings.toml"
 KINDS = ("clear", "typos", "filler", "run-on", "telegraphic", "non-native", "alarming")
@@ -92,6 +92,19 @@ class Writer:
         return put
 
 
+def is_written(spellings: Sequence[str], question: str) -> bool:
+    """Whether a question gives its own answer away, in one of these spellings.
+
+    >>> is_written(["6", "six"], "What is 2 plus six?"), is_written(["6"], "What is 16 less 3.6?")
+    (True, False)
+    """
+    text = question.casefold().replace(",", "")
+    return any(
+        re.search(rf"(?<![\w.]){re.escape(spelling.casefold())}(?![\w]|\.\d)", text)
+        for spelling in spellings
+    )
+
+
 def _rows(
     family: Family, writer: Writer, meanings: set[str], random: Random
 ) -> Iterator[dict[str, Any]]:
@@ -105,7 +118,7 @@ def _rows(
                 if (
                     problem.meaning not in meanings
                     and answers[problem.answer] < SAME_ANSWERS
-                    and not any(find_facts(question, [problem.spellings]))
+                    and not is_written(problem.spellings, question)
                 ):
                     break
             else:

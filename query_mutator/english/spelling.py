@@ -91,10 +91,11 @@ def _abbreviates(word: str) -> bool:
 
 def _may_be_wrong(word: str) -> bool:
     plain = word.isascii() and word.isalpha() and word[0].islower() and len(word) >= SHORTEST
-    return plain and word not in TYPED and not _known(word.casefold())
+    return plain and word not in TYPED and not is_word(word.casefold())
 
 
-def _known(word: str) -> bool:
+def is_word(word: str) -> bool:
+    """Whether a word in small letters is one that people write."""
     return word in _words() or word in common_words() or word in SLANG
 
 
@@ -181,8 +182,3 @@ def rarity(word: str) -> float:
     True
     """
     return math.log(COMMON / _words().get(word, RARE / 10))
-
-
-def is_written(word: str) -> bool:
-    """Whether a word in small letters is in a dictionary, so that it is no typing error."""
-    return _known(word)

@@ -26,6 +26,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 _AUXILIARY_FIRST = re.compile(rf"\W*(?:{'|'.join(AUXILIARIES)})\b", re.IGNORECASE)
 
 
+def words_in(text: str) -> frozenset[str]:
+    """The words and signs of a list in one text, with blanks between."""
+    return frozenset(text.split())
+
+
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a text.
 

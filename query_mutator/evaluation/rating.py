@@ -21,19 +21,23 @@ def judge_and_facts(
 
     None where no question has key facts.
     """
-    facts_of = {fingerprint(one): one.key_facts for one in questions if one.key_facts}
+    asked = {fingerprint(one): one for one in questions if one.key_facts}
     pairs = []
     for one in measured:
-        if facts := facts_of.get(one.sha256):
-            shares = {
-                name: sum(find_facts(tried.answer, facts)) / len(facts)
-                for name, tried in one.ways.items()
-            }
+        if question := asked.get(one.sha256):
+            shares = {name: share_found(tried, question) for name, tried in one.ways.items()}
             pairs += [
                 (tried.terms["verdict"]["why"].split(":")[0], shares[UNCHANGED], shares[name])
                 for name, tried in one.ways.items()
             ]
     return agreement_with_facts(pairs) if pairs else None
+
+
+def share_found(tried: Tried, question: Question) -> float:
+    """The share of the question's key facts that an answer gives."""
+    facts = question.key_facts
+    found = find_facts(tried.answer, facts, question.question, question.reference)
+    return sum(found) / len(facts)
 
 
 def helpful_rate(encoder: Encoder) -> Rate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from query_mutator.english.facts import find_facts
+from query_mutator.english.facts import NOT_MENTIONED, judge_facts
 from query_mutator.objectives.base import Batch, Objective, Score, Term, Weights
 from query_mutator.objectives.closeness import Closeness, find_closeness
 from query_mutator.objectives.drift import drift_terms
@@ -16,13 +16,16 @@ def make_answer_objective(weights: Weights) -> Objective:
     """The objective for questions with a reference answer."""
 
     def answer(batch: Batch) -> list[Score]:
-        closeness = find_closeness(batch.questions, batch.references, batch.answers, batch.encode)
+        closeness = [
+            find_closeness(*texts)
+            for texts in zip(batch.questions, batch.references, batch.answers, strict=True)
+        ]
         drift = drift_terms(batch, weights)
         scores = []
         for index, facts in enumerate(batch.key_facts):
             terms = {}
             if facts:
-                terms["facts"] = _facts_term(batch.answers[index], facts, weights.facts)
+                terms["facts"] = _facts_term(batch, index, weights.facts)
                 terms["closeness"] = _capped_term(
                     closeness[index], terms["facts"].value, weights.closeness
                 )
@@ -44,8 +47,15 @@ def _capped_term(closeness: Closeness, facts: float, weight: float) -> Term:
     return Term(closeness.value * most, why, weight)
 
 
-def _facts_term(answer: str, facts: tuple[tuple[str, ...], ...], weight: float) -> Term:
-    found = find_facts(answer, facts)
-    missing = [fact[0] for fact, present in zip(facts, found, strict=True) if not present]
+def _facts_term(batch: Batch, index: int, weight: float) -> Term:
+    facts = batch.key_facts[index]
+    found = judge_facts(
+        batch.answers[index], facts, batch.questions[index], batch.references[index]
+    )
+    missing = [
+        fact[0] if one.why == NOT_MENTIONED else f"{fact[0]} ({one.why})"
+        for fact, one in zip(facts, found, strict=True)
+        if not one.found
+    ]
     why = f"missing: {', '.join(missing)}" if missing else "all key facts found"
-    return Term(sum(found) / len(found), why, weight)
+    return Term(sum(one.found for one in found) / len(found), why, weight)

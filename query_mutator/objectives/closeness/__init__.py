@@ -1,4 +1,4 @@
-"""How much of what a reference says beyond the question an answer says, as its answer."""
+"""What an answer says of that which the reference says beyond the question."""
 
 from query_mutator.objectives.closeness.measure import Closeness, find_closeness
 

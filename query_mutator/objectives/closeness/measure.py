@@ -1,40 +1,30 @@
 """Marks for how much of what a reference says beyond the question an answer gives.
 
 Words, not sentences, are compared: the embedding of a sentence says what it is about, and an
-answer without the point is about the same thing. The weights are those of `learn`.
+answer without the point is about the same thing.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from query_mutator.models.encoders import load_encoder
-from query_mutator.objectives.closeness.reference import Beyond, beyond_question
-from query_mutator.objectives.closeness.saying import Saying, read_answer, saying_features
-
-Encode = Callable[[Sequence[str]], npt.NDArray[np.float32]]
+from query_mutator.english.facts import judge_facts
+from query_mutator.objectives.closeness.reference import Part, beyond_question, forms_of
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
-UNLIKELY, LIKELY = 0.05, 0.8
+UNLIKELY, LIKELY = 0.05, 0.9
 """Probabilities that the point is given as the answer which count 0 and 1."""
-LIKE_NOTHING, LIKE_THE_POINT = 0.2, 0.8
 MOST_OF_IT = 0.7
-"""Share of the weight of what is to be said that counts as all of it."""
-BESIDE = 0.2
-"""What the likeliest other word counts at most where the point is not said: there is no telling
-a word for the same thing from a near miss."""
-PROBE = ("breakfast", "lunch")
-PROBE_COSINE, PROBE_TOLERANCE = 0.72, 0.03
-"""The cosine of two words by the encoder that the weights were learned with."""
-MOST_TARGETS = 3
+"""Share of what is to be said that counts as all of it."""
 WORDS_SHOWN = 6
+LONGEST_ANSWER = 4000
+WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of languages that put no spaces between words."""
 
 
 @dataclass(frozen=True)
@@ -45,107 +35,69 @@ class Closeness:
     why: str
 
 
-@dataclass(frozen=True)
-class LearnedWeights:
-    """What `learn` has found: of the features of a reference's words and of how they are said."""
-
-    point: tuple[float, ...]
-    saying: tuple[float, ...]
-
-
 @functools.cache
-def load_weights(file: Path = WEIGHTS_FILE) -> LearnedWeights:
-    """The shipped weights, or those of another file."""
-    found = json.loads(file.read_text(encoding="utf-8"))
-    return LearnedWeights(tuple(found["point"].values()), tuple(found["saying"].values()))
+def point_weights(file: Path = WEIGHTS_FILE) -> tuple[float, ...]:
+    """What `learn` has found, of the features of a reference's words."""
+    return tuple(json.loads(file.read_text(encoding="utf-8")).values())
 
 
-def find_closeness(
-    questions: Sequence[str], references: Sequence[str], answers: Sequence[str], encode: Encode
-) -> list[Closeness]:
-    """The closeness of each answer to its reference.
+def find_closeness(question: str, reference: str, answer: str) -> Closeness:
+    """The closeness of an answer to the reference, apart from what the question says already.
 
-    >>> from query_mutator.models.encoders import load_encoder
     >>> question, reference = "goose plural?", "The plural of goose is geese."
-    >>> answers = ["The goose is a plural noun.", "geese"]
-    >>> encode = load_encoder("minilm").encode
-    >>> found = find_closeness([question] * 2, [reference] * 2, answers, encode)
-    >>> [round(closeness.value, 1) for closeness in found]
-    [0.0, 1.0]
+    >>> find_closeness(question, reference, "The goose is a plural noun.")
+    Closeness(value=0.0, why='the reference adds: geese; the answer has not: geese')
+    >>> find_closeness(question, reference, "geese").value
+    1.0
     """
-    weights = load_weights()
-    sayings = [
-        read_answer(answer, beyond_question(question, reference, weights.point))
-        for question, reference, answer in zip(questions, references, answers, strict=True)
-    ]
-    likeness = likeness_to_the_point(sayings, encode)
-    return [_marked(*pair, weights.saying) for pair in zip(sayings, likeness, strict=True)]
-
-
-def likeness_to_the_point(sayings: Sequence[Saying], encode: Encode) -> list[dict[str, float]]:
-    """For each answer the cosine of each of its other words and what was to be said."""
-    wanted = [_targets(saying.beyond) if saying.compared else [] for saying in sayings]
-    texts = [*(t for targets in wanted for t in targets), *(w for s in sayings for w in s.compared)]
-    distinct = list(dict.fromkeys(texts))
-    if not distinct:
-        return [{} for _ in sayings]
-    rows = dict(zip(distinct, known_encoder(encode)(distinct), strict=True))
-    return [
-        {
-            word: max(float(rows[word] @ rows[target]) for target in targets)
-            for word in said.compared
-        }
-        for said, targets in zip(sayings, wanted, strict=True)
-    ]
-
-
-def _targets(beyond: Beyond) -> list[str]:
-    words = [beyond.words[place] for place in beyond.core]
-    return list(dict.fromkeys([" ".join(words), *words[:MOST_TARGETS]]))
-
-
-def known_encoder(encode: Encode) -> Encode:
-    """The encoder itself, or the packaged one where another one is in use."""
-    one, other = encode(PROBE)
-    if abs(float(one @ other) - PROBE_COSINE) < PROBE_TOLERANCE:
-        return encode
-    return _packaged_encoder().encode_each
-
-
-_packaged_encoder = functools.cache(load_encoder)
-
-
-def _marked(saying: Saying, likeness: Mapping[str, float], weights: tuple[float, ...]) -> Closeness:
-    if not saying.beyond.words:
+    answer = answer[:LONGEST_ANSWER]
+    if WITHOUT_SPACES.search(reference):
+        return _by_letters(question, reference, answer)
+    parts = beyond_question(question, reference, point_weights())
+    if not parts:
         return Closeness(0.0, "the reference has no words to compare")
-    if saying.point is None:
-        return _without_the_point(saying, likeness)
-    logit = float(saying_features(saying, dict(likeness)) @ np.array(weights))
-    probability = 1.0 / (1.0 + np.exp(-logit))
-    share = float(np.clip((probability - UNLIKELY) / (LIKELY - UNLIKELY), 0.0, 1.0))
-    return Closeness(share * min(1.0, saying.covered / MOST_OF_IT), _why(saying, probability))
+    together = _marks(answer, [part.wordings for part in parts], question, reference)
+    given = {
+        part: max(marks, _word_by_word(part, answer, question, reference) if marks < 1 else 0.0)
+        for part, marks in zip(parts, together, strict=True)
+    }
+    share = sum(part.weight * marks for part, marks in given.items())
+    return Closeness(min(1.0, share / MOST_OF_IT), _why(given))
 
 
-def _without_the_point(saying: Saying, likeness: Mapping[str, float]) -> Closeness:
-    nearest = max(likeness, key=likeness.__getitem__, default="")
-    cosine = likeness.get(nearest, 0.0)
-    share = np.clip((cosine - LIKE_NOTHING) / (LIKE_THE_POINT - LIKE_NOTHING), 0.0, 1.0)
-    beside = f" (nearest: {nearest})" if nearest else ""
-    why = f"the reference adds: {_shown(saying.beyond)}; the answer does not say it{beside}"
-    return Closeness(BESIDE * float(share), why)
+def _word_by_word(part: Part, answer: str, question: str, reference: str) -> float:
+    """How far an answer gives the words of a part one by one."""
+    if part.is_name or len(part.words) == 1:
+        return 0.0
+    marks = _marks(answer, [forms_of(word) for word in part.words], question, reference)
+    return sum(marks) / len(marks)
 
 
-def _why(saying: Saying, probability: float) -> str:
-    beyond = saying.beyond
-    said = {number for hit in saying.hits.values() for number in hit}
-    missing = [beyond.words[place] for place in beyond.core if place not in said]
-    if missing:
-        has_not = ", ".join(missing[:WORDS_SHOWN])
-        return f"the reference adds: {_shown(beyond)}; the answer has not: {has_not}"
-    if probability < (UNLIKELY + LIKELY) / 2:
-        return f"the reference adds: {_shown(beyond)}; the answer hardly gives it as its answer"
-    return f"says what the reference adds: {_shown(beyond)}"
+def _marks(
+    answer: str, facts: Sequence[tuple[str, ...]], question: str, reference: str
+) -> list[float]:
+    """How far an answer gives each of these facts as its answer."""
+    given = judge_facts(answer, facts, question, reference)
+    span = LIKELY - UNLIKELY
+    return [min(1.0, max(0.0, (one.probability - UNLIKELY) / span)) for one in given]
 
 
-def _shown(beyond: Beyond) -> str:
-    return ", ".join([beyond.words[place] for place in beyond.core][:WORDS_SHOWN])
+def _why(given: dict[Part, float]) -> str:
+    adds = f"the reference adds: {_shown(given)}"
+    if missing := [part for part, marks in given.items() if marks < 0.5]:
+        return f"{adds}; the answer has not: {_shown(missing)}"
+    return f"says what {adds}"
+
+
+def _shown(parts: dict[Part, float] | list[Part]) -> str:
+    return ", ".join([part.together for part in parts][:WORDS_SHOWN])
+
+
+def _by_letters(question: str, reference: str, answer: str) -> Closeness:
+    """The share of the reference's pairs of letters that are not the question's."""
+    pairs = {reference[i : i + 2] for i in range(len(reference) - 1)}
+    added = {pair for pair in pairs if pair not in question and pair.isalnum()}
+    if not added:
+        return Closeness(0.0, "the reference has no words to compare")
+    share = sum(pair in answer for pair in added) / len(added)
+    return Closeness(share, f"{share:.0%} of the letters that the reference adds")

@@ -3,180 +3,195 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from query_mutator.english.spelling import correct_spelling, is_written, rarity
-from query_mutator.english.words import AUXILIARIES
-from query_mutator.objectives.closeness.cues import listed
-from query_mutator.objectives.closeness.tokens import Token, same_word, singular, tokens
+from query_mutator.english.facts.mentions import written
+from query_mutator.english.facts.tokens import Token, is_among, tokens_of, words_of
+from query_mutator.english.names import capitalise_names
+from query_mutator.english.spelling import correct_spelling, is_word, rarity
+from query_mutator.english.words import AUXILIARIES, FUNCTION_WORDS, words_in
 
 Numbers = npt.NDArray[np.float64]
 
 POINT_FEATURES = (
     "bias", "number", "name", "rarity", "last", "before_is", "after_article", "after_is",
-    "in_frame", "ends_in_ed", "alone", "last_of_these", "after_asked", "unknown",
+    "in_frame", "ends_in_ed_or_est", "alone", "last_of_these", "after_asked", "unknown",
 )  # fmt: skip
 """By these, `learn` tells the words of a reference that belong to a key fact from the others."""
+_EMPTY = FUNCTION_WORDS | words_in("between because most it's")
 _ARTICLES = frozenset(("a", "an", "the"))
-_NAMING = AUXILIARIES | listed("called named means as")
-_FRAME = listed("called named said known use used get gives comes means made make makes take takes")
+_NAMING = AUXILIARIES | words_in("called named means as")
+_FRAME = words_in(
+    "called named said known use used get gives comes means made make makes take takes"
+)
 LONGEST_REFERENCE = 2000
 FEW, LONG = 6, 0.5
 """Of up to so many words one may be the point; of more, as if there were two, any may be."""
+BRITISH = (
+    ("or(?=s?$|ed$|ing$)", "our"),
+    ("er(?=s?$)", "re"),
+    ("iz(?=e|ing)", "is"),
+    ("gray", "grey"),
+)
 CORE = 0.3
 """A word with this share of the weightiest word's weight must be said."""
 
 
 @dataclass(frozen=True)
-class Beyond:
-    """The words of a reference that are not the question's; `weights` add up to 1."""
+class Part:
+    """Words that follow each other in a reference and that an answer must say."""
 
     words: tuple[str, ...]
-    weights: tuple[float, ...]
-    names: tuple[tuple[int, ...], ...]
-    """The places in `words` of each word alone, or of the words of a name."""
-    compounds: Mapping[str, tuple[int, ...]]
-    """Two words of the reference written as one, and the places of those that are in `words`."""
-    asked: frozenset[str]
-    """Words with content of the question, as typed and as they should be spelt."""
-    exact: bool
-    """Whether forms of a word are told apart: a plural is asked for, say."""
     is_name: bool
-    """Whether a name must be said."""
+    weight: float
+    """The weights of all parts add up to 1."""
 
     @property
-    def core(self) -> list[int]:
-        """The places of the words that must be said."""
-        least = CORE * max(self.weights, default=0.0)
-        return [place for place, weight in enumerate(self.weights) if weight >= least]
+    def together(self) -> str:
+        return " ".join(self.words)
 
     @property
-    def is_number(self) -> bool:
-        return any(self.words[place][0].isdigit() for place in self.core)
-
-    def is_asked(self, token: Token) -> bool:
-        """Whether a word is one of the question's, in any form."""
-        return token.has_content and _in(token.word, self.asked)
+    def wordings(self) -> tuple[str, ...]:
+        """How it may be said: of a name the last word is enough."""
+        words = self.words[:-1]
+        forms = tuple(" ".join((*words, form)) for form in forms_of(self.words[-1]))
+        return (*forms, self.words[-1]) if self.is_name else forms
 
 
 @functools.lru_cache(maxsize=4096)
-def beyond_question(question: str, reference: str, point: tuple[float, ...]) -> Beyond:
-    """What the reference adds; `point` are the weights of `POINT_FEATURES`."""
-    said = tokens(reference[:LONGEST_REFERENCE])
-    asked = asked_words(question)
-    places, exact = words_added(said, question, asked)
+def beyond_question(question: str, reference: str, point: tuple[float, ...]) -> tuple[Part, ...]:
+    """What the reference adds and must be said; `point` are the weights of `POINT_FEATURES`."""
+    said = words_said(reference)
+    asked = words_asked(question)
+    places = words_added(said, question, asked)
     if not places:
-        return Beyond((), (), (), {}, asked, exact, False)
+        return ()
     probable = 1.0 / (1.0 + np.exp(-point_features(said, places, asked) @ np.array(point)))
-    weights = probable**2 / (probable**2).sum()
-    is_name = any(
-        said[place].name and weight >= CORE * weights.max()
-        for place, weight in zip(places, weights, strict=True)
+    weights = probable**2 / (probable**2).max()
+    kept = [(place, weight) for place, weight in zip(places, weights, strict=True) if weight > CORE]
+    if any(len(said[place].text) > 1 for place, _ in kept):  # the D and the C of D.C.
+        kept = [one for one in kept if len(said[one[0]].text) > 1 or said[one[0]].text.isdigit()]
+    runs: list[list[tuple[int, float]]] = []
+    for place, weight in kept:
+        if runs and runs[-1][-1][0] == place - 1:
+            runs[-1].append((place, weight))
+        else:
+            runs.append([(place, weight)])
+    total = sum(weight for _, weight in kept)
+    return tuple(
+        Part(
+            tuple(said[place].raw for place, _ in run),
+            len(run) > 1 and all(is_name(said, place) for place, _ in run),
+            float(sum(weight for _, weight in run) / total),
+        )
+        for run in runs
     )
-    return Beyond(
-        tuple(said[place].word for place in places), tuple(weights.tolist()),
-        _names(said, places), _compounds(said, places), asked, exact, is_name,
-    )  # fmt: skip
 
 
-def asked_words(question: str) -> frozenset[str]:
-    """The words with content of a question, as typed and as they should be spelt."""
-    return content_words_of(tokens(question)) | content_words_of(tokens(correct_spelling(question)))
+@functools.lru_cache(maxsize=8192)
+def forms_of(word: str) -> tuple[str, ...]:
+    """A word, its people where it is a country, without its ending where that is a word too, and as the British spell it.
+
+    >>> forms_of("canines"), forms_of("knitting"), forms_of("color"), forms_of("bus")
+    (('canines', 'canine'), ('knitting', 'knit'), ('color', 'colour'), ('bus',))
+    """
+    bare = [word[: -len(ending)] for ending in ("s", "es", "ing", "ed") if word.endswith(ending)]
+    bare += [stem[:-1] for stem in bare if stem[-1:] == stem[-2:-1] and not word.endswith("s")]
+    bare += [stem + "e" for stem in bare if word.endswith("ing")]
+    bare += [word[:-3] + "y"] if word.endswith("ies") else []
+    if word[:1].isupper():  # Mexico and Mexican, Germany and German
+        bare += [word[:-1] + ending for ending in ("", "an", "ian")]
+    british = [re.sub(american, spelt, word) for american, spelt in BRITISH]
+    known = [form for form in (*bare, *british) if len(form) > 2 and is_word(form.casefold())]
+    return (word, *dict.fromkeys(form for form in known if form != word))
 
 
-def words_added(
-    said: Sequence[Token], question: str, asked: frozenset[str]
-) -> tuple[list[int], bool]:
-    """The first places of the words that are not the question's, and whether their form matters.
+def words_said(reference: str) -> list[Token]:
+    """The words and signs of a reference."""
+    return tokens_of(written(reference[:LONGEST_REFERENCE]), 0, frozenset())
+
+
+def words_asked(question: str) -> frozenset[str]:
+    """The words of a question and their stems, as typed and as they should be spelt."""
+    return words_of(question) | words_of(correct_spelling(question))
+
+
+def words_added(said: Sequence[Token], question: str, asked: frozenset[str]) -> list[int]:
+    """The first places of the words that are not the question's.
 
     Of two things to choose from, the one that the reference has is added, too. Where it has only
     forms of the question's words ("knives"), the form is the point.
     """
     first: dict[str, int] = {}
     for place, token in enumerate(said):
-        if token.has_content:
-            first.setdefault(token.word, place)
+        if has_content(token):
+            first.setdefault(token.text, place)
     content = list(first.values())
-    chosen = _chosen(question, [said[place].word for place in content])
-    added = [p for p in content if said[p].word in chosen or not _in(said[p].word, asked)]
+    chosen = _chosen(question, [said[place].text for place in content])
+    added = [p for p in content if said[p].text in chosen or not is_among(said[p].text, asked)]
     if added:
-        return added, False
-    typed = content_words_of(tokens(question))
-    return [place for place in content if said[place].word not in typed] or content, True
+        return added
+    typed = {token.text for token in words_said(question)}
+    return [place for place in content if said[place].text not in typed] or content
+
+
+def has_content(token: Token) -> bool:
+    """Whether it is a word that carries meaning."""
+    return token.text[0].isalnum() and token.text not in _EMPTY
 
 
 def _chosen(question: str, words: Sequence[str]) -> set[str]:
     """Of the words beside the last "or" of a question the one that is among `words`."""
-    asked = tokens(question)
-    ors = [place for place, token in enumerate(asked) if token.word == "or"]
+    asked = words_said(question)
+    ors = [place for place, token in enumerate(asked) if token.text == "or"]
     if not ors:
         return set()
-    before = [token.word for token in asked[: ors[-1]] if token.has_content][-1:]
-    after = [token.word for token in asked[ors[-1] :] if token.has_content][:1]
-    found = [word for word in words if _in(word, frozenset(before + after))]
+    before = [token.text for token in asked[: ors[-1]] if has_content(token)][-1:]
+    after = [token.text for token in asked[ors[-1] :] if has_content(token)][:1]
+    beside = words_of(" ".join(before + after))
+    found = [word for word in words if is_among(word, beside)]
     return set(found) if len(found) == 1 else set()
+
+
+def is_name(said: Sequence[Token], place: int) -> bool:
+    """Whether a word has a capital that its place does not ask for."""
+    token = said[place]
+    starts = place == 0 or said[place - 1].sentence < token.sentence
+    if not token.raw[0].isupper():
+        return False
+    return not (starts and is_word(token.text)) or capitalise_names(token.text) != token.text
 
 
 def point_features(said: Sequence[Token], places: Sequence[int], asked: frozenset[str]) -> Numbers:
     """A row of `POINT_FEATURES` for each of the words at these places."""
-    last = max((place for place, token in enumerate(said) if token.is_word), default=0)
+    last = max((place for place, token in enumerate(said) if token.text[0].isalnum()), default=0)
     rows = []
     for place in places:
-        word = said[place].word
-        before = said[place - 1].word if place else ""
-        after = said[place + 1].word if place + 1 < len(said) else ""
+        word = said[place].text
+        number = word[0].isdigit()
+        before = said[place - 1].text if place else ""
+        after = said[place + 1].text if place + 1 < len(said) else ""
         rows.append(
             (
                 1.0,
-                said[place].is_number,
-                said[place].name,
-                0.0 if said[place].is_number else rarity(word) / 5,
+                number,
+                is_name(said, place),
+                0.0 if number else rarity(word) / 5,
                 place == last,
                 after in AUXILIARIES,
                 before in _ARTICLES,
                 before in _NAMING,
                 word in _FRAME,
-                word.endswith("ed"),
+                word.endswith(("ed", "est")),
                 1 / len(places) if len(places) <= FEW else LONG,
                 place == places[-1],
-                bool(before) and _in(before, asked),
-                not is_written(word),
+                bool(before) and is_among(before, asked),
+                not is_word(word),
             )
         )
     return np.array(rows, float).reshape(len(places), len(POINT_FEATURES))
-
-
-def content_words_of(found: Sequence[Token]) -> frozenset[str]:
-    """The words that carry meaning."""
-    return frozenset(token.word for token in found if token.has_content)
-
-
-def _in(word: str, words: frozenset[str]) -> bool:
-    return word in words or any(same_word(word, other) for other in words)
-
-
-def _names(said: Sequence[Token], places: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The words that follow each other with capitals go together."""
-    groups: list[list[int]] = []
-    for number, place in enumerate(places):
-        follows = number > 0 and place == places[number - 1] + 1
-        if follows and said[place].name and (said[place - 1].name or place == 1):
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return tuple(map(tuple, groups))
-
-
-def _compounds(said: Sequence[Token], places: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    numbers = {place: number for number, place in enumerate(places)}
-    words = [place for place, token in enumerate(said) if token.is_word]
-    joined: dict[str, tuple[int, ...]] = {}
-    for one, other in itertools.pairwise(words):
-        if found := tuple(numbers[place] for place in (one, other) if place in numbers):
-            joined[singular(said[one].word + said[other].word)] = found
-    return joined

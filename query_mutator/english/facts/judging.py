@@ -1,0 +1,121 @@
+"""Which mentions of a fact there are, and what speaks for and against each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from query_mutator.english.facts.amounts import (
+    NUMBER,
+    YEAR,
+    number_claimed,
+    numbers_in,
+    plain_number,
+)
+from query_mutator.english.facts.context import Context
+from query_mutator.english.facts.mentions import mentions, written
+from query_mutator.english.facts.opening import answer_begins
+from query_mutator.english.facts.runs import Span, runs_of
+from query_mutator.english.facts.signs import signs
+from query_mutator.english.facts.tokens import said_around, tokens_of, words_of
+from query_mutator.english.facts.wordings import is_its_sign, short_wordings
+from query_mutator.english.spelling import correct_spelling
+
+Fact = tuple[str, ...]
+ASKS_FOR_A_FORM = re.compile(
+    r"\b(?:spel|plural|singular|tense|contraction|comparative|superlative|past|adjective|adverb|"
+    r"verb|prefix|suffix)"
+)
+"""Where the spelling or an ending is what is asked for, no other one will do."""
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A place where a fact is written."""
+
+    said: str
+    """As the answer writes it."""
+    veto: str
+    """Why it is not the answer, whatever speaks for it; "" where it may be."""
+    signs: dict[str, float]
+    rival: str
+    """What the answer names before it."""
+    amount: str | None
+    """The number that the answer comes to; None where the mention is no number."""
+    said_amount: str
+
+
+def find_mentions(answer: str, question: str, reference: str, fact: Fact) -> list[Mention]:
+    """The mentions of a fact in an answer; those before the answer begins are left out."""
+    text = written(answer)
+    exact = not question or bool(ASKS_FOR_A_FORM.search(question.lower()))
+    spans = mentions(
+        text, fact, exact=exact, short=short_wordings(question, fact) if question else ()
+    )
+    if not spans and question and is_its_sign(answer, fact):
+        spans = [(0, len(text.low))]
+    if not spans:
+        return []
+    known = _known_words(question, reference, fact)
+    begin = answer_begins(text, spans, known)
+    spans = [span for span in spans if span[0] >= begin]
+    tokens = tokens_of(text, begin, known) if spans else []
+    runs = runs_of(answer, tokens, spans)
+    context = Context(text, begin, question, reference, tokens, runs, spans)
+    return [_mention(context, span, fact) for span in spans]
+
+
+@lru_cache(maxsize=4096)
+def _known_words(question: str, reference: str, fact: Fact) -> frozenset[str]:
+    """The words that a right answer may repeat without saying anything of its own."""
+    known = words_of(question) | words_of(correct_spelling(question))
+    spoken = written(reference)
+    kept = spoken.low
+    for start, end in reversed(mentions(spoken, fact)):
+        kept = kept[:start] + " " + kept[end:]
+    return known | words_of(kept)
+
+
+def _mention(context: Context, span: Span, fact: Fact) -> Mention:
+    text = context.text
+    first, _ = context.token_range(span)
+    own = next(run for run in context.runs if run.first <= first <= run.last)
+    rivals = context.rivals(own)
+    return Mention(
+        said=text.raw[span[0] : span[1]],
+        veto=_veto(context, span),
+        signs=signs(context, own, rivals, span),
+        rival=context.words(rivals[0]) if rivals else "",
+        amount=_amount(context, fact)
+        if fact[0][:1].isdigit() and text.low[span[0]].isdigit()
+        else None,
+        said_amount=_plain_amount(text.low[span[0] : span[1]]),
+    )
+
+
+def _veto(context: Context, span: Span) -> str:
+    if context.is_denied(span):
+        return "denied"
+    if context.is_ascribed(span):
+        return "what others believe"
+    if context.is_beside(span):
+        return "only beside another thing"
+    return "one of several" if context.is_one_of_several(span) else ""
+
+
+def _amount(context: Context, fact: Fact) -> str:
+    asked = frozenset(numbers_in(written(context.question).low))
+    if "one" in words_of(context.question):
+        asked |= {"1"}
+    years = bool(YEAR.fullmatch(fact[0])) and not asked
+    wordings = frozenset(written(wording).low for wording in fact)
+    known = asked | (frozenset(numbers_in(written(context.reference).low)) - wordings)
+    words = words_of(context.question) - said_around()
+    claimed = number_claimed(context.text.low[context.begin :], known, words, years)
+    return claimed.replace(".", "")
+
+
+def _plain_amount(said: str) -> str:
+    match = NUMBER.match(said.replace(" ", ""))
+    return (plain_number(match[1]) if match else said).replace(".", "")
