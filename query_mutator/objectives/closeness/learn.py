@@ -10,13 +10,14 @@ import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import OneLineParser, as_main
-from query_mutator.data import Question, load_questions, split_questions
+from query_mutator.base.untrusted import parse_json, read_lines
 from query_mutator.english.facts.tokens import is_among, words_of
 from query_mutator.objectives.closeness.measure import WEIGHTS_FILE
 from query_mutator.objectives.closeness.reference import (
@@ -27,6 +28,7 @@ from query_mutator.objectives.closeness.reference import (
     words_said,
 )
 
+QUESTIONS = Path(__file__).parents[2] / "data" / "questions.jsonl"
 Numbers = npt.NDArray[np.float64]
 
 
@@ -43,14 +45,14 @@ def fit(rows: Numbers, labels: Sequence[bool]) -> Numbers:
     return weights
 
 
-def learn(questions: Sequence[Question]) -> Numbers:
+def learn(questions: Sequence[dict[str, Any]]) -> Numbers:
     """Weights of `POINT_FEATURES`: does a word of a reference belong to a key fact?"""
     rows, labels = [], []
     for question in questions:
-        said = words_said(question.reference)
-        asked = words_asked(question.question)
-        places = words_added(said, question.question, asked)
-        of_facts = words_of(" ".join(text for fact in question.key_facts for text in fact))
+        said = words_said(question["reference"])
+        asked = words_asked(question["question"])
+        places = words_added(said, question["question"], asked)
+        of_facts = words_of(" ".join(text for fact in question["key_facts"] for text in fact))
         rows.append(point_features(said, places, asked))
         labels += [is_among(said[place].text, of_facts) for place in places]
     return fit(np.vstack(rows), labels)
@@ -65,7 +67,8 @@ def run(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if not importlib.util.find_spec("sklearn"):
         raise UserError("scikit-learn is not installed: pip install -r requirements-dev.txt")
-    weights = learn(split_questions(load_questions())[0])
+    rows = [parse_json(line) for line in read_lines(QUESTIONS, "the questions")]
+    weights = learn([row for row in rows if row["split"] == "train"])
     named = {
         name: round(float(weight), 4) for name, weight in zip(POINT_FEATURES, weights, strict=True)
     }

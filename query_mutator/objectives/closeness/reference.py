@@ -95,7 +95,7 @@ def beyond_question(question: str, reference: str, point: tuple[float, ...]) -> 
 
 @functools.lru_cache(maxsize=8192)
 def forms_of(word: str) -> tuple[str, ...]:
-    """A word, its people where it is a country, without its ending where that is a word too, and as the British spell it.
+    """A word and its other forms: without an ending, of a country its people, British spelling.
 
     >>> forms_of("canines"), forms_of("knitting"), forms_of("color"), forms_of("bus")
     (('canines', 'canine'), ('knitting', 'knit'), ('color', 'colour'), ('bus',))
