@@ -47,6 +47,7 @@ MODULES = [
     "query_mutator.english.facts.finder",
     "query_mutator.english.facts.tokens",
     "query_mutator.english.facts.weighing",
+    "query_mutator.english.facts.wordings",
     "query_mutator.english.numbers",
     "query_mutator.objectives.helpful",
     "query_mutator.objectives.judge",
