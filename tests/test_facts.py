@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 
 from query_mutator.english.facts import find_facts, judge_facts
 
-PERU = ("What is the capital of Peru?", "The capital of Peru is Lima.", ("Lima",))
+Asked = tuple[str, str, tuple[str, ...]]
+"""A question, its reference answer and its key fact."""
+Case = tuple[Asked, str, bool]
+
+PERU: Asked = ("What is the capital of Peru?", "The capital of Peru is Lima.", ("Lima",))
 LEGS = ("How many legs does an ant have?", "An ant has six legs.", ("6", "six"))
 EGGS = (
     "A tray holds 12 eggs and 5 are broken. How many are whole?",
@@ -44,7 +48,7 @@ NAMED = ("Who is the Eiffel Tower named after?", "It is named after Gustave Eiff
 PLURAL = ("What is the plural of goose?", "The plural of goose is geese.", ("geese",))
 STEAM = ("What does water become when it boils?", "Boiling water becomes steam.", ("steam",))
 
-CASES = {
+CASES: dict[str, list[Case]] = {
     "a plain answer": [
         (PERU, "Lima", True),
         (PERU, "The capital of Peru is Lima.", True),
@@ -182,9 +186,7 @@ MISSED = [
     ]
     + [pytest.param(*case, marks=pytest.mark.xfail(strict=True)) for case in MISSED],
 )
-def test_a_fact_is_found_where_it_is_the_answer(
-    asked: tuple[str, str, tuple[str, ...]], answer: str, found: bool
-) -> None:
+def test_a_fact_is_found_where_it_is_the_answer(asked: Asked, answer: str, found: bool) -> None:
     question, reference, fact = asked
     assert find_facts(answer, [fact], question, reference) == [found]
 
@@ -223,7 +225,7 @@ ASKED = [PERU, LEGS, EGGS, TRAIN, COPY, VITAMIN, SNACK]
 
 @given(answer=st.text(), asked=st.sampled_from(ASKED))
 @settings(max_examples=200, deadline=None)
-def test_any_text_can_be_judged(answer: str, asked: tuple[str, str, tuple[str, ...]]) -> None:
+def test_any_text_can_be_judged(answer: str, asked: Asked) -> None:
     question, reference, fact = asked
     for text in (answer, f"{answer}{fact[0]}", f"{fact[0]} {answer} {fact[0]}"):
         for why in judge_facts(text, [fact, fact], question, reference):
@@ -237,8 +239,6 @@ def test_any_text_can_be_judged(answer: str, asked: tuple[str, str, tuple[str, .
     case=st.sampled_from([case for cases in CASES.values() for case in cases]),
 )
 @settings(max_examples=200, deadline=None)
-def test_a_greeting_changes_nothing(
-    greeting: str, case: tuple[tuple[str, str, tuple[str, ...]], str, bool]
-) -> None:
+def test_a_greeting_changes_nothing(greeting: str, case: Case) -> None:
     (question, reference, fact), answer, found = case
     assert find_facts(greeting + answer, [fact], question, reference) == [found]
