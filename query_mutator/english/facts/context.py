@@ -122,9 +122,8 @@ class Context:
         """Whether what stands there is only compared with, or beside, another thing."""
         match = BESIDE.search(self.clause_ahead(span))
         # "Who is it named after?": "It is named after Ada."
-        return match is not None and not (
-            set(match[0].split()) <= words_of(self.question) | DETERMINERS
-        )
+        meant = words_of(self.question) | words_of(self.reference) | DETERMINERS
+        return match is not None and not set(match[0].split()) <= meant
 
     def is_one_of_several(self, span: Span) -> bool:
         """Whether what stands there is in a list from which the answer does not choose."""

@@ -23,6 +23,10 @@ from query_mutator.english.facts.wordings import is_its_sign, short_wordings
 from query_mutator.english.spelling import correct_spelling
 
 Fact = tuple[str, ...]
+LONGEST = 4000
+"""Characters that are looked through: an answer has been given by then."""
+MOST_MENTIONS = 8
+LAST_WORD = re.compile(r"\S+(?=\s*\Z)")
 ASKS_FOR_A_FORM = re.compile(
     r"\b(?:spel|plural|singular|tense|contraction|comparative|superlative|past|adjective|adverb|"
     r"verb|prefix|suffix)"
@@ -54,12 +58,12 @@ def find_mentions(answer: str, question: str, reference: str, fact: Fact) -> lis
         text, fact, exact=exact, short=short_wordings(question, fact) if question else ()
     )
     if not spans and question and is_its_sign(answer, fact):
-        spans = [(0, len(text.low))]
+        spans = [match.span() for match in LAST_WORD.finditer(text.low)]
     if not spans:
         return []
     known = _known_words(question, reference, fact)
     begin = answer_begins(text, spans, known)
-    spans = [span for span in spans if span[0] >= begin]
+    spans = [span for span in spans if span[0] >= begin][:MOST_MENTIONS]
     tokens = tokens_of(text, begin, known) if spans else []
     runs = runs_of(answer, tokens, spans)
     context = Context(text, begin, question, reference, tokens, runs, spans)

@@ -15,7 +15,7 @@ RETRACTS = re.compile(
     r"(?:i )?(?:have to |must )?correct (?:myself|that)|correction|"
     r"i was mistaken|i mean(?:t)?(?! to)\b|i was wrong|that's wrong|"
     r"let me (?:check|double-check|correct)(?: that| it)?|double-check|strike that|no,? sorry|"
-    r"sorry,? no\b|sorry,? that's|sorry,? that was|oops|on second thou?ght|i take that back)|"
+    r"sorry,? no\b|sorry,? that(?:'s| was)(?: wrong)?|oops|on second thou?ght|i take that back)|"
     r"(?:\.\.\.|…|[-–—]) ?(?:hm+,? )?no\b"
 )
 LEADS = re.compile(

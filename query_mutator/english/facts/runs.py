@@ -21,9 +21,11 @@ ARTICLES = words_in(
     "known as either probably"
 )
 DETERMINERS = frozenset(("a", "an", "the", "-", "*", "'"))
+PRONOUNS = words_in("it it's that that's this they they're these answer")
 GLUE = words_in("of i e the a an ' de la le da von - & sir")
 BESIDE_ITEM = DETERMINERS | frozenset(("maybe", "perhaps", "possibly"))
 JOINS = frozenset((",", "or", "and", "/", "\n"))
+FURTHEST_ITEM = 6
 BETWEEN_ITEMS = DETERMINERS | frozenset(("or", "and", ".", "maybe", "perhaps"))
 EMPHASIS = re.compile(r"\*\*([^*\n]{1,40})\*\*|`([^`\n]{1,40})`|[\"“]([^\"”\n]{1,40})[\"”]")
 
@@ -128,9 +130,7 @@ def _run(
         emphasised=any(text in one or one in text for one in bold),
         echo_before=any(not one.new for one in before),
         echo_after=any(not one.new for one in others if one.start > token.start),
-        pronoun=bool(lead)
-        and lead[0].text
-        in ("it", "it's", "that", "that's", "this", "they", "they're", "these", "answer"),
+        pronoun=bool(lead) and lead[0].text in PRONOUNS,
         sentence=token.sentence,
         clause=token.clause,
     )
@@ -143,25 +143,28 @@ def _ends_initial(tokens: Sequence[Token], place: int) -> bool:
 def joined(
     tokens: Sequence[Token], of_fact: Sequence[bool], first: int, last: int
 ) -> tuple[str, str]:
-    """The words that join other things to those tokens, before and after: "or", a comma or ""."""
+    """What joins other things to those tokens, before and after: "or", a comma and the like, or "".
+
+    A comma and "or" are an "or".
+    """
     while first > 0 and tokens[first - 1].text in BESIDE_ITEM:
         first -= 1
-    return tuple(  # type: ignore[return-value]
-        tokens[place].text if _joined(tokens, of_fact, place, step) else ""
-        for place, step in ((first - 1, -1), (last + 1, 1))
-    )
+    return _joint(tokens, of_fact, first - 1, -1), _joint(tokens, of_fact, last + 1, 1)
 
 
-def _joined(tokens: Sequence[Token], of_fact: Sequence[bool], joint: int, step: int) -> bool:
-    """Whether another item follows, in the direction of `step`, the comma or word at `joint`."""
-    if not 0 <= joint < len(tokens) or tokens[joint].text not in JOINS:
-        return False
-    for distance in range(1, 7):
-        place = joint + step * distance
+def _joint(tokens: Sequence[Token], of_fact: Sequence[bool], place: int, step: int) -> str:
+    """What stands between a thing and the next one, from a place on in the direction of `step`."""
+    if not 0 <= place < len(tokens) or tokens[place].text not in JOINS:
+        return ""
+    joint = tokens[place].text
+    for _ in range(FURTHEST_ITEM):
+        place += step
         if not 0 <= place < len(tokens) or of_fact[place]:
-            return False
-        if tokens[place].new:
-            return True
-        if tokens[place].text not in BETWEEN_ITEMS and not tokens[place].text.isdigit():
-            return False
-    return False
+            return ""
+        token = tokens[place]
+        if token.new:
+            return joint
+        if token.text not in BETWEEN_ITEMS and not token.text.isdigit():
+            return ""
+        joint = "or" if token.text == "or" else joint
+    return ""

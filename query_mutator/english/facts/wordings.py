@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from query_mutator.english.facts.tokens import said_around, words_of
+from query_mutator.english.words import sentences
 
 Fact = tuple[str, ...]
 SAME = {
@@ -37,7 +38,7 @@ SAME = {
     "water": "H2O",
     "salt": "NaCl",
 }
-"""Signs that stand for a word where they are all of an answer."""
+"""Signs that stand for a word where they are all of an answer or of its last sentence."""
 MOST_WORDS = 3
 """Of an answer in which a sign alone is meant."""
 SHORTEST_INITIALS = 2
@@ -68,12 +69,13 @@ def short_wordings(question: str, fact: Fact) -> tuple[re.Pattern[str], ...]:
 
 
 def is_its_sign(answer: str, fact: Fact) -> bool:
-    """Whether a short answer is the sign of a fact.
+    """Whether a short answer, after a greeting perhaps, is the sign of a fact.
 
     >>> is_its_sign("It's Fe.", ("iron",)), is_its_sign("+ and −", ("negative",))
     (True, True)
     """
-    words = answer.replace("−", "-").replace("–", "-").split()
+    last = (sentences(answer) or [""])[-1]
+    words = last.replace("−", "-").replace("–", "-").split()
     plain = {word.strip(".,!?*()") for word in words}
     signs = {sign for wording in fact for sign in SAME.get(wording.casefold(), "").split()}
     return len(words) <= MOST_WORDS and bool(plain & signs)
