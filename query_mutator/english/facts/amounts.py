@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from query_mutator.english.facts.opening import LEADS
-from query_mutator.english.facts.tokens import stem, words_of
+from query_mutator.english.facts.tokens import is_among, stem, words_of
+from query_mutator.english.words import words_in
 
 NUMBER = re.compile(
     r"(?<![\w.])(?<!\s-)(?<!^-)[$€£]?(\d+(?:[.:]\d+|h\d\d)*)(?![a-z]*\d)(?!(?:st|nd|rd|th)\b)"
@@ -24,6 +25,17 @@ CONCLUDES = re.compile(
 CONVERTS = re.compile(r"[^=+*/×÷]*=[^=+*/×÷]*")
 ASIDE = re.compile(r"\bunlike\b[^,.!?\n]*(?:,\s*(?:which|who|whose)\b[^,.!?\n]*)?,")
 """What is set apart: "unlike insects, which have six,"."""
+UNITS = tuple(
+    words_in(units)
+    for units in (
+        "second minute hour day week month year decade century",
+        "millimeter centimeter meter kilometer inch foot feet yard mile",
+        "milligram gram kilogram ounce pound ton",
+        "milliliter liter cup pint gallon",
+        "cent dime quarter dollar pence penny euro",
+    )
+)
+UNIT = re.compile(r"\s*([a-z]+)")
 CONTRASTS = re.compile(r"\b(?:but|while|whereas)\b")
 
 
@@ -86,3 +98,19 @@ def _that_is_asked_about(text: str, words: frozenset[str]) -> str:
         return text
     stems = {stem(word) for word in words}
     return max(reversed(parts), key=lambda part: len(stems & set(map(stem, words_of(part)))))
+
+
+def is_other_unit(after: str, words: frozenset[str]) -> bool:
+    """Whether a number is followed by a unit that only stands in for the one asked for.
+
+    >>> is_other_unit(" weeks.", words_of("How many months is that?"))
+    True
+    >>> is_other_unit(" years ago.", words_of("How many books?"))
+    False
+    """
+    match = UNIT.match(after.lower())
+    if match is None or is_among(match[1], words):
+        return False
+    unit = match[1].replace("metre", "meter").replace("litre", "liter").removesuffix("s")
+    asked = {word.removesuffix("s").replace("metre", "meter") for word in words}
+    return any(unit in family and asked & family for family in UNITS) and unit not in asked

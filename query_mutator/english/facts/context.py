@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from query_mutator.english.facts.mentions import Written
 from query_mutator.english.facts.runs import DETERMINERS, Run, Span, in_spans, joined
 from query_mutator.english.facts.tokens import Token, words_of
+from query_mutator.english.words import words_in
 
 NOT = (
     r"(?:not|no|never|nor|neither|isn't|aren't|wasn't|weren't|without|except|excluding|unlike|"
@@ -55,6 +56,15 @@ NEGATED = re.compile(r"\b(?:not|never|cannot|no longer)\b|n'?t\b")
 CLAUSE_BREAK = re.compile(r"[.!?;\n](?=\s)")
 
 
+PARTS = words_in("; but while whereas ( )")
+
+
+AFTER_A_VERB = words_in("into to on from with at as for by")
+SHORTEST_VERB = 5
+"""Letters: red is no verb, and no bed."""
+SORTS = words_in("of sort type kind form result")
+
+
 @dataclass(frozen=True)
 class Context:
     """An answer in which a fact stands at `spans`."""
@@ -83,12 +93,36 @@ class Context:
         return " ".join(token.raw for token in self.tokens[run.first : run.last + 1])
 
     def rivals(self, own: Run) -> list[Run]:
-        """What the answer names before `own` and does not deny."""
+        """What the answer names before `own`, of its kind, and does not deny."""
         return [
             run
             for run in self.runs[: self.runs.index(own)]
-            if not run.fact and not self.is_denied(self.span(run))
+            if not run.fact and self._is_of_kind(run, own) and not self.is_denied(self.span(run))
         ]
+
+    def _is_of_kind(self, run: Run, own: Run) -> bool:
+        """Whether a run may be an answer where `own` is: a name for a name, and no verb."""
+        if own.name and not run.name and not self.tokens[run.first].text[0].isdigit():
+            return run.opens
+        return not (self.is_verbal(run) or self._is_echo(run))
+
+    def _is_echo(self, run: Run) -> bool:
+        """Whether it is a name of the question, misspelt: Gizeh where Giza was asked about."""
+        if not run.name or run.first != run.last:
+            return False
+        word = self.tokens[run.first].text
+        return any(
+            word[: max(3, len(one) - 1)] == one[: max(3, len(one) - 1)]
+            for one in words_of(self.question)
+            if len(one) > 3
+        )
+
+    def describes(self, run: Run, own: Run) -> bool:
+        """Whether a run only says what sort of thing `own` is: "a mineral composed of carbon"."""
+        sort = self.word_before(run.first) in SORTS or self._after_determiner(run)
+        same = run.sentence == own.sentence and not run.name
+        between = {token.text for token in self.tokens[run.last + 1 : own.first]}
+        return sort and same and not between & PARTS
 
     def word_before(self, place: int) -> str:
         """The word before, without determiners."""
@@ -97,14 +131,18 @@ class Context:
         return self.tokens[place - 1].text if place > 0 else ""
 
     def is_verbal(self, run: Run) -> bool:
-        """Whether a run is but a verb or an adverb, by its ending."""
+        """Whether a run is but a verb or an adverb, by its ending and by what follows."""
         token = self.tokens[run.first]
-        return (
-            run.first == run.last
-            and not run.name
-            and token.text.endswith(("ed", "ing", "ly"))
-            and not (run.first > 0 and self.tokens[run.first - 1].text in DETERMINERS)
+        short = len(token.text) < SHORTEST_VERB
+        if run.first != run.last or run.name or short or self._after_determiner(run):
+            return False
+        following = self.tokens[run.last + 1].text if run.last + 1 < len(self.tokens) else ""
+        return token.text.endswith(("ed", "ing", "ly")) or (
+            token.text.endswith("s") and following in AFTER_A_VERB
         )
+
+    def _after_determiner(self, run: Run) -> bool:
+        return run.first > 0 and self.tokens[run.first - 1].text in DETERMINERS
 
     def span(self, run: Run) -> Span:
         """Where a run stands in the text."""
@@ -124,6 +162,20 @@ class Context:
         # "Who is it named after?": "It is named after Ada."
         meant = words_of(self.question) | words_of(self.reference) | DETERMINERS
         return match is not None and not set(match[0].split()) <= meant
+
+    def answered_before(self, own: Run) -> Run | None:
+        """What a sentence before says is asked for, where `own` is said of something else."""
+        rivals = self.rivals(own)
+        elsewhere = own.opens or any(
+            run.opens and run.sentence == own.sentence and not self.describes(run, own)
+            for run in rivals
+        )
+        before = (
+            run
+            for run in rivals
+            if run.sentence < own.sentence and (run.alone or (run.stated and not run.emphasised))
+        )
+        return next(before, None) if elsewhere else None
 
     def is_one_of_several(self, span: Span) -> bool:
         """Whether what stands there is in a list from which the answer does not choose."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from query_mutator.english.facts.amounts import (
     NUMBER,
     YEAR,
+    is_other_unit,
     number_claimed,
     numbers_in,
     plain_number,
@@ -16,7 +17,7 @@ from query_mutator.english.facts.amounts import (
 from query_mutator.english.facts.context import Context
 from query_mutator.english.facts.mentions import mentions, written
 from query_mutator.english.facts.opening import answer_begins
-from query_mutator.english.facts.runs import Span, runs_of
+from query_mutator.english.facts.runs import Run, Span, runs_of
 from query_mutator.english.facts.signs import signs
 from query_mutator.english.facts.tokens import said_around, tokens_of, words_of
 from query_mutator.english.facts.wordings import is_its_sign, short_wordings
@@ -88,7 +89,7 @@ def _mention(context: Context, span: Span, fact: Fact) -> Mention:
     rivals = context.rivals(own)
     return Mention(
         said=text.raw[span[0] : span[1]],
-        veto=_veto(context, span),
+        veto=_veto(context, span, own),
         signs=signs(context, own, rivals, span),
         rival=context.words(rivals[0]) if rivals else "",
         amount=_amount(context, fact)
@@ -98,13 +99,19 @@ def _mention(context: Context, span: Span, fact: Fact) -> Mention:
     )
 
 
-def _veto(context: Context, span: Span) -> str:
+def _veto(context: Context, span: Span, own: Run) -> str:
     if context.is_denied(span):
         return "denied"
     if context.is_ascribed(span):
         return "what others believe"
     if context.is_beside(span):
         return "only beside another thing"
+    if context.text.low[span[1] - 1].isdigit() and is_other_unit(
+        context.text.low[span[1] :], words_of(correct_spelling(context.question))
+    ):
+        return "of another unit"
+    if (answer := context.answered_before(own)) is not None:
+        return f"another answer comes first: {context.words(answer)}"
     return "one of several" if context.is_one_of_several(span) else ""
 
 

@@ -22,9 +22,12 @@ from query_mutator.english.facts.judging import Fact, Mention, find_mentions
 from query_mutator.english.facts.weighing import Weights, probability
 
 DATA = Path(__file__).parents[2] / "data"
-LABELLED = (DATA / "answers" / "dev.jsonl", DATA / "answers" / "dev_2.jsonl")
-PENALTY = 0.25
-THRESHOLD = 0.6
+LABELLED = tuple(DATA / "answers" / f"{name}.jsonl" for name in ("dev", "dev_2", "dev_real"))
+PENALTY = 1.0
+THRESHOLD = 0.5
+ORDINARY = 3.0
+"""How often an answer counts that was not written as a trap: most of the labelled ones were, and
+few of those that people get."""
 MOST_WRONG_MENTIONS = 4
 """Of a fact that an answer does not give: repeated ones say the same again."""
 ROUNDS = 3
@@ -95,13 +98,12 @@ def fit(examples: Sequence[Example]) -> Weights:
     weights = Weights(0.0, THRESHOLD, dict.fromkeys(names, 0.0))
     for _ in range(ROUNDS):
         chosen = [
-            (mention, example.given)
-            for example in examples
-            for mention in _telling(example, weights)
+            (mention, example) for example in examples for mention in _telling(example, weights)
         ]
         rows = np.array([[mention.signs[name] for name in names] for mention, _ in chosen])
+        counts = [1.0 if example.hard else ORDINARY for _, example in chosen]
         model = LogisticRegression(C=1 / PENALTY, max_iter=5000)
-        model.fit(rows, [given for _, given in chosen])
+        model.fit(rows, [example.given for _, example in chosen], sample_weight=counts)
         learned = zip(names, map(float, model.coef_[0]), strict=True)
         weights = Weights(float(model.intercept_[0]), THRESHOLD, dict(learned))
     return weights

@@ -107,10 +107,10 @@ def _pattern(wanted: str, exact: bool = False) -> re.Pattern[str]:
         if len(letters) >= LONG_ENOUGH:
             # pothole, pot-hole, pot hole, P-O-T-H-O-L-E
             body = "[ -]?".join(letters)
-            return re.compile(rf"{before}{body}{'' if exact else FAMILY}(?!\w)")
+            return re.compile(rf"{before}{body}{'' if exact else FAMILY}(?![\w+#])")
         body = r"[ -]?".join(re.escape(part) for part in re.split(r"[ -]", wanted))
         suffix = SUFFIX if len(letters) > 2 and not exact else ""
-        return re.compile(rf"{before}{body}{suffix}(?!\w)")
+        return re.compile(rf"{before}{body}{suffix}(?![\w+#])")
     after = r"(?!\d|\.\d*[1-9])" if wanted[-1:].isdigit() else r"(?!\w)"
     return re.compile(before + re.escape(wanted) + after)
 

@@ -35,6 +35,10 @@ def signs(context: Context, own: Run, rivals: Sequence[Run], span: Span) -> dict
         ),
         "rival_claims": min(2.0, len(claims)),
         "rival_solid_claims": min(2.0, sum(not context.is_verbal(run) for run in claims)),
+        "rivals_describing": min(2.0, sum(context.describes(run, own) for run in rivals)),
+        "only_described": float(
+            bool(rivals) and all(context.describes(run, own) for run in rivals)
+        ),
         "rival_stated": float(any(run.stated for run in rivals)),
         "rival_emphasised": float(any(run.emphasised for run in rivals)),
         "rivals_no_names": capital * float(bool(rivals) and not any(run.name for run in rivals)),
