@@ -1,17 +1,18 @@
 """Does the fact finder find what a person finds? Precision and recall on labelled answers.
 
-    python -m benchmarks.scoring.facts              # to choose by: dev.jsonl and dev_2.jsonl
+    python -m benchmarks.scoring.facts              # to choose by: dev*.jsonl
     python -m benchmarks.scoring.facts --part test
 
 Labels to choose by are cross-validated: each question's facts are found by weights that were
-learned without it. `real` are the embedded model's own answers, `imitated` those written in the
-styles of several models; `hard` ones were written as traps, `ordinary` ones were not.
+learned without it. `own` answers are the embedded model's, `ordinary` ones were written as models of
+several kinds answer, `hard` ones as traps. `--file` takes other labelled answers.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from query_mutator.base.tables import layout
 from query_mutator.base.terminal import OneLineParser
@@ -26,20 +27,21 @@ from query_mutator.english.facts.learn import (
 
 REAL = "135M"
 """The style of the labelled answers that the embedded model gave itself."""
-PARTS = {"dev": LABELLED, "test": (DATA / "answers" / "test.jsonl",)}
+PARTS = {"dev": LABELLED, "test": tuple(sorted((DATA / "answers").glob("test*.jsonl")))}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Finds the facts of the labelled answers and prints how often a person agrees."""
     parser = OneLineParser(prog="python -m benchmarks.scoring.facts", description=__doc__)
     parser.add_argument("--part", choices=tuple(PARTS), default="dev")
+    parser.add_argument("--file", type=Path, action="append", help="labelled answers (repeatable)")
     report(parser.parse_args(argv))
 
 
 def report(args: argparse.Namespace) -> None:
     """The tables, one by fact and one by answer."""
-    examples = read_examples(PARTS[args.part])
-    if args.part == "dev":
+    examples = read_examples(args.file or PARTS[args.part])
+    if args.part == "dev" and not args.file:
         found = cross_validated(examples)
     else:
         weights = shipped_weights()
@@ -73,9 +75,8 @@ def table(unit: str, examples: Sequence[Example], found: Sequence[bool]) -> str:
     """Precision and recall of all and of each kind of answers."""
     kinds = {
         "all": [True for _ in examples],
-        "imitated": [one.style != REAL for one in examples],
-        "real": [one.style == REAL for one in examples],
-        "ordinary": [not one.hard for one in examples],
+        "own": [one.style == REAL for one in examples],
+        "ordinary": [one.style != REAL and not one.hard for one in examples],
         "hard": [bool(one.hard) for one in examples],
     }
     rows = [HEADER]
