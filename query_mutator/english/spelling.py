@@ -95,7 +95,7 @@ def _may_be_wrong(word: str) -> bool:
 
 
 def _known(word: str) -> bool:
-    return word in _words() or word in common_words() or word in SLANG
+    return word in word_counts() or word in common_words() or word in SLANG
 
 
 def _plausible(word: str, item: SuggestItem) -> bool:
@@ -146,7 +146,7 @@ SPOKEN = (
 
 
 @functools.cache
-def _words() -> dict[str, int]:
+def word_counts() -> dict[str, int]:
     """English words and how often they were counted."""
     return _counts("frequency_dictionary_en_82_765.txt")
 
@@ -157,7 +157,7 @@ def _corrections() -> SymSpell:
     from symspellpy import SymSpell
 
     corrections = SymSpell(max_dictionary_edit_distance=MOST_EDITS)
-    for word, count in _words().items():
+    for word, count in word_counts().items():
         if count >= RARE:
             corrections.create_dictionary_entry(word, count)
     return corrections
