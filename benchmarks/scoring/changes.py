@@ -124,6 +124,41 @@ def another_name(question: str, random: Random, names: Sequence[str] = ()) -> st
     return "" if other == chosen[0] else question[: chosen.start()] + other + question[chosen.end() :]
 
 
+def several_of_one(question: str, random: Random) -> str:
+    """`a spider` as `three spiders`."""
+    able = list(re.finditer(r"\b(?:a|an|one)\s+(?:standard |single |adult )?(?P<thing>[a-z]{3,})\b", question))
+    if not able:
+        return ""
+    found = random.choice(able)
+    number = random.choice(["two", "three", "four", "five", "2", "3", "10", "a hundred"])
+    plural = found["thing"] + ("es" if found["thing"][-1] in "sx" else "s")
+    return f"{question[: found.start()]}{number} {plural}{question[found.end() :]}"
+
+
+def another_rank(question: str, random: Random) -> str:
+    """`the largest` as `the second largest`, `the alphabet` as `the first half of the alphabet`."""
+    superlatives = list(re.finditer(r"\b(?:the|is|Which \w+ is the|'s) (?=(?:\w+est|most \w+)\b)", question))
+    if superlatives and random.random() < 0.8:
+        found = random.choice(superlatives)
+        rank = random.choice(["second ", "third ", "second-", "tenth "])
+        return question[: found.end()] + rank + question[found.end() :]
+    things = list(re.finditer(r"\b(?:of|in|on) (?=the )", question))
+    if not things:
+        return ""
+    found = random.choice(things)
+    part = random.choice(["half of ", "the first half of ", "a third of ", "the second part of "])
+    return question[: found.end()] + part + question[found.end() :]
+
+
+def one_left_out(question: str, random: Random) -> str:
+    """A series without one of its numbers."""
+    found = list(re.finditer(r"(?:, | and )\d+\b", question))
+    if not found:
+        return ""
+    chosen = random.choice(found)
+    return question[: chosen.start()] + question[chosen.end() :]
+
+
 def ends_swapped(question: str, random: Random) -> str:
     """`from A to B` as `from B to A`, `A minus B` as `B minus A`."""
     patterns = (
@@ -269,4 +304,5 @@ def telegram(question: str) -> str:
 SAME: tuple[Change, ...] = (same_in_other_words, alike, polite, number_in_words, tidied)
 OTHER: tuple[Change, ...] = (
     another_of_its_kind, opposite, another_number, another_question_word, ends_swapped, name_lost,
+    several_of_one, another_rank, one_left_out,
 )  # fmt: skip

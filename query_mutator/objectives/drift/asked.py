@@ -17,7 +17,7 @@ SAID = {
 GROUPS = {"who": "thing", "name": "thing", "what": "thing", "means": "thing", "letters": "thing"}
 HARD = frozenset(SAID) - GROUPS.keys() - {"none"}
 """Kinds that no other wording of a question leads to."""
-SHORT, SHORT_QUESTION = 16, 22
+SHORT, SHORT_QUESTION = 11, 22
 """Words of a text that asks as a whole, and of one that asks first of all."""
 _CLAUSE_WORDS = 9
 _NEAR = 40
@@ -39,7 +39,7 @@ _MEASURES = {
     "long": "long", "old": "age", "come": "why", "dangerous": "size",
 } | dict.fromkeys("far tall high deep big large wide heavy fast hot cold strong small thick".split(), "size")  # fmt: skip
 _TIMES = frozenset(
-    "year years month months day days date century time decade weekday hour season week".split()
+    "year years date century time decade".split()
 )
 PEOPLE = frozenset(
     "person man woman guy lady author artist king queen president writer painter inventor composer "
@@ -70,14 +70,17 @@ _NUMBER_OF = _pattern(
 _PURPOSE = _pattern(r"\b(?:what|which) .*\b(?:used )?for\W*$")
 _LETTERS = _pattern(r"\bstands? for\b|\bshort for\b")
 _MEANS = _pattern(r"\bwhat(?:'?s)? (?:do|does|did|is the meaning)\b.*\bmean(?:s|ing)?\b")
-_MADE_OF = _pattern(r"^\S+ (?:is|are|was|were|does|do)\b.*(?:\bmade (?:of|from|out of)\b|\bconsists? of\b)")
+_MADE_OF = _pattern(r"^\S+ (?:even |exactly )?(?:is|are|was|were|does|do)\b.*(?:\bmade (?:of|from|out of)\b|\bconsists? of\b)")
 _TO_DO = _pattern(r"^what (?:(?:should|can|do|could) (?:i|you|we|one) do|happens|happened)\b")
-_COST = _pattern(r"\b(?:costs?|price|pay|paid|earns?|money)\b")
+_TO_TELL = _pattern(r"^what (?:do|should|can|shall|could) (?:i|we) (?:tell|say|answer)\b(?! to (?:get|a|an)\b)")
+_COST = _pattern(r"\b(?:costs?|price|pay)\b")
 _REASON = _pattern(r"^\S+ (?:is the )?reason\b|^what makes\b")
-_TIME_OF = _pattern(r"^\S+ (?:is |was )?the (?:year|date|month|day)\b")
+_TIME_OF = _pattern(r"^\S+ (?:is |was )?the (?:year|date)\b")
 _CLAUSE = _pattern(
     r"[.!?;:…]+(?=\s|$)|,(?!\d)|\s(?:-|–|—)+\s"
     r"|\b(?:and|but|so|because|bc|cause|cos|then|anyway)\b"
+    r"|\b(?=i (?:always|thou?gh?t|think|forg[eo]t|keep|kep|guess|mean|swear|dont|do not|cant|cannot|need|was|am)\b)"
+    r"|\b(?=my (?:friend|mom|mum|dad|son|daughter|kid|wife|husband|boss|teacher|brother|sister|mate)s? )"
 )
 _BEGINS_A_CLAUSE = _pattern(
     r"(?:^|[,.;:!?\-(]|\b(?:and|but|so|like|um|uh|know|tell me|wonder|wondering|remember|quick|ok|is"
@@ -193,6 +196,8 @@ def nouns_asked_for(text: str) -> tuple[str, ...]:
 def _asks(text: str, place: int, word: str) -> bool:
     """Whether a question word asks, and does not join a clause to what stands before it."""
     rest = text[place:]
+    if _TO_TELL.match(rest):
+        return False
     begins = bool(_BEGINS_A_CLAUSE.search(text[:place][-_NEAR:]))
     if word in ("when", "where"):
         return bool(_AUXILIARY_NEXT.match(rest)) or len(text.split()) <= 4
@@ -233,7 +238,8 @@ def _kind(rest: str, word: str, before: str) -> str:
 
 
 def _states(text: str) -> bool:
-    sentence = text.endswith((".", "!")) and text[:1].isupper() and text.upper() != text
+    letters = text.lstrip("\"'“‘ ")
+    sentence = text.endswith((".", "!")) and letters[:1].isupper() and text.upper() != text
     return sentence and len(text.split()) > 3
 
 
@@ -244,7 +250,7 @@ def _clauses(text: str) -> tuple[tuple[int, int], ...]:
     for match in _CLAUSE.finditer(text):
         if len(text[start : match.start()].split()) >= 2:
             found.append((start, match.start()))
-        start = match.start() if match[0].isalpha() else match.end()
+        start = match.start() if not match[0] or match[0].isalpha() else match.end()
     if len(text[start:].split()) >= 2:
         found.append((start, len(text)))
     return tuple(found) or ((0, len(text)),)

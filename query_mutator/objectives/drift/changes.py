@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from query_mutator.objectives.drift.asked import (
     HARD,
@@ -13,13 +13,24 @@ from query_mutator.objectives.drift.asked import (
     nouns_asked_for,
 )
 from query_mutator.objectives.drift.meanings import Meanings
-from query_mutator.objectives.drift.numerals import RANKS, numbers_in
+from query_mutator.objectives.drift.numerals import RANKS, number_of, numbers_in
 from query_mutator.objectives.drift.pair import Compared, Pair
 from query_mutator.objectives.drift.wording import SAME_WORD, Word, negations, spelt_alike, stem, typed_for
 
 SMALL = frozenset((0.5, 1.0, 2.0))
 """Numbers that come and go with the wording: "one of them", "both", "half past"."""
 TWO_WORDS = frozenset("both pair two 2 to too other twice each double couple second 2nd".split())
+HINTS = {
+    "when": frozenset("when year years yr date month day time century".split()),
+    "many": frozenset("many much number count total percent degrees point sum half digit".split()),
+    "cost": frozenset("cost costs price pay cheap expensive".split()),
+    "how": frozenset("how get gets trick way correct spell difference".split()),
+    "made of": frozenset("made material consist ingredient".split()),
+    "long": frozenset("long minutes hours days time years".split()),
+    "size": frozenset("much large big limit height high deep far size temperature".split()),
+    "age": frozenset("old age".split()),
+}
+"""Words by which a kind of answer is asked for without its question word."""
 NEAR_HEADS = 0.5
 _BETWEEN = frozenset(
     "minus divided into from before after than to over under inside by of in on off out behind with "
@@ -34,15 +45,18 @@ _DIRECTIONS = tuple(
     )
 )  # fmt: skip
 _WINDOW = 4
+_CENTURIES = 1900.0
 
 
 def compare_numbers(pair: Pair, found: Compared) -> None:
     """Numbers put in, left out, or fewer than there were."""
     asked = numbers_in(pair.spelt)
     have, told = {*numbers_in(pair.question), *asked}, numbers_in(pair.rewrite)
-    new = [number for number in dict.fromkeys(told) if number not in have]
-    lost = [number for number in dict.fromkeys(asked) if number not in told]
     asked_words, told_words = set(pair.asked_texts), set(pair.told_texts)
+    new = [number for number in dict.fromkeys(told) if not _is_in(number, have)]
+    lost = [number for number in dict.fromkeys(asked) if not _is_in(number, told)]
+    if "4" in asked_words and "for" in told_words - asked_words:
+        lost = [number for number in lost if number != 4.0]
     large_lost = any(number not in SMALL for number in lost)
     large_told = [number for number in told if number not in SMALL]
     short = not pair.long
@@ -67,6 +81,14 @@ def compare_numbers(pair: Pair, found: Compared) -> None:
     }
 
 
+def _is_in(number: float, numbers: Iterable[float]) -> bool:
+    """Whether a number is there; the 80s are the 1980s."""
+    return any(
+        number == other or (abs(number - other) == _CENTURIES and min(number, other) < 100)
+        for other in numbers
+    )
+
+
 def compare_negations(pair: Pair, found: Compared) -> None:
     """Negations put in, and left out of what is asked."""
     before = negations() & set(pair.asked_texts)
@@ -85,7 +107,7 @@ def compare_kinds(pair: Pair, meanings: Meanings, found: Compared) -> None:
     asked_kinds = kinds_asked(pair.spelt)
     first, second = group_of(main), group_of(told)
     asked = {first, *map(group_of, asked_kinds)}
-    hard = second in HARD and second not in asked
+    hard = second in HARD and second not in asked and not _hinted(second, pair)
     heads = nouns_asked_for(pair.spelt)
     found.numbers |= {
         f"{first} → {second}": 1.0,
@@ -99,7 +121,11 @@ def compare_kinds(pair: Pair, meanings: Meanings, found: Compared) -> None:
         "from hard": float(first in HARD and second not in HARD),
         "another kind of thing": float(first == second and told != main),
         "who not asked": float(
-            told == "who" and main != "none" and "who" not in asked_kinds and not PEOPLE & set(heads)
+            told == "who"
+            and main != "none"
+            and "who" not in asked_kinds
+            and not PEOPLE & set(heads)
+            and bool({"who", "whom", "whose"} & set(pair.told_texts))
         ),
         "who asked, what told": float(
             main == "who" and told in ("what", "name") and not PEOPLE & set(pair.told_texts)
@@ -111,6 +137,15 @@ def compare_kinds(pair: Pair, meanings: Meanings, found: Compared) -> None:
         ),
     }
     _compare_heads(pair, heads, meanings, found)
+
+
+def _hinted(kind: str, pair: Pair) -> bool:
+    """Whether a question holds words by which a kind of answer can be asked for."""
+    hints = HINTS.get(kind)
+    texts = set(pair.asked_texts)
+    if kind == "many" and any(number_of(text) is not None for text in texts):
+        return True
+    return bool(hints and hints & texts)
 
 
 def _compare_heads(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from query_mutator.objectives.drift.asked import STANDARD
 from query_mutator.objectives.drift.changes import (
     compare_kinds,
     compare_negations,
@@ -30,6 +31,7 @@ from query_mutator.objectives.drift.wording import (
 TOLD_BY_NAME = 0.25
 """From which deficit on a word is worth telling."""
 NEAR_END = 14
+PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non", "mis")
 PUT_IN, LEFT_OUT = "+", "-"
 """How the names of numbers begin that stand for a single word."""
 
@@ -61,6 +63,7 @@ def compare(pair: Pair, meanings: Meanings) -> Compared:
     compare_negations(pair, found)
     _compare_lists(pair, new, lost, found)
     _compare_places(pair, meanings, found)
+    _compare_neighbours(pair, found)
     compare_kinds(pair, meanings, found)
     compare_order(pair, found)
     functions = (set(pair.told_texts) - set(pair.asked_texts)) & function_words()
@@ -171,11 +174,45 @@ def _compare_lists(pair: Pair, new: set[str], lost: set[str], found: Compared) -
         "opposite, core": float(
             any(old in near or not pair.long for old, _ in found.opposites)
         ),
+        "opposite by prefix": float(_prefixed(asked, told) or _prefixed(told, asked)),
         "other of its kind": float(bool(exchanged)),
         "of a kind asked": float(
             any(kinds.get(old, none) & kinds.get(text, none) for text in new for old in asked)
         ),
     }
+
+
+def _compare_neighbours(pair: Pair, found: Compared) -> None:
+    """Words that stand side by side and were far apart, where another stood beside the first."""
+    asked = [stem(word.text) for word in pair.asked if word.carries]
+    told = [stem(word.text) for word in pair.told if word.carries]
+    where: dict[str, list[int]] = {}
+    for place, text in enumerate(asked):
+        where.setdefault(text, []).append(place)
+    farthest, moved = 0, False
+    for first, second in _twos(told):
+        if first == second or first not in where or second not in where:
+            continue
+        apart = min(abs(a - b) for a in where[first] for b in where[second])
+        farthest = max(farthest, apart)
+        after = {asked[place + 1] for place in where[first] if place + 1 < len(asked)}
+        moved = moved or (apart > 1 and bool(after) and not after & set(told))
+    opening = _opening(pair)
+    lost = [1.0 - any(spelt_alike(text, other) >= SAME_WORD for other in pair.told_texts) for text in opening]
+    weights = [rarity(text) for text in opening]
+    found.numbers |= {
+        "apart": min(6, farthest) / 6,
+        "another neighbour": float(moved),
+        "another neighbour × copied": moved * found.numbers["copied"],
+        "opening lost": max((a * b for a, b in zip(lost, weights, strict=True)), default=0.0),
+        "opening lost share": sum(a * b for a, b in zip(lost, weights, strict=True)) / (sum(weights) or 1.0),
+    }
+
+
+def _opening(pair: Pair) -> list[str]:
+    """The first words that carry meaning after the last question word of the asking part."""
+    last = max((place for place, word in enumerate(pair.core) if word.text in STANDARD), default=-1)
+    return [word.text for word in pair.core[last + 1 :] if word.carries][:3]
 
 
 def _compare_places(pair: Pair, meanings: Meanings, found: Compared) -> None:
@@ -234,6 +271,16 @@ def _largest(matched: Sequence[_Matched], count: int) -> list[float]:
 def _telling(matched: Sequence[_Matched]) -> list[str]:
     ordered = sorted(matched, key=lambda one: -one.deficit)
     return [one.word.text for one in ordered if one.deficit > TOLD_BY_NAME]
+
+
+def _prefixed(words: set[str], others: set[str]) -> bool:
+    """Whether a word is another's opposite: `unhealthy`."""
+    return any(
+        prefix + word in others and prefix + word not in words
+        for word in words - others
+        if len(word) > 3
+        for prefix in PREFIXES
+    )
 
 
 def _may_be(old: str, word: str, loose: bool) -> bool:

@@ -21,6 +21,9 @@ RANKS = {
 }  # fmt: skip
 """Ordinals, fractions and multiples."""
 COUNTED = {"both": 2.0, "pair": 2.0, "couple": 2.0, "single": 1.0, "once": 1.0}
+_ONE_AND_A_HALF = re.compile(r"\b(?:an?|one) (\w+) and a half\b")
+_AND_A_HALF = re.compile(r"\b(\d+) and a half\b")
+_BEFORE_A_HALF = re.compile(rf"\b({'|'.join(NUMBERS)})(?= and a half\b)")
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[a-z]+")
 _DIGITS = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)(?:st|nd|rd|th|s)?")
 
@@ -42,7 +45,8 @@ def numbers_in(text: str) -> tuple[float, ...]:
     >>> numbers_in("Twenty-one of 1,500 in three hundred years, the second half")
     (21.0, 1500.0, 300.0, 2.0, 0.5)
     """
-    tokens = _TOKEN.findall(text.casefold())
+    plain = _ONE_AND_A_HALF.sub(r"1.5 \1", text.casefold())
+    tokens = _TOKEN.findall(_AND_A_HALF.sub(r"\1.5", _in_digits(plain)))
     found: list[float] = []
     place = 0
     while place < len(tokens):
@@ -89,3 +93,8 @@ def _spoken(tokens: list[str], place: int) -> tuple[float, int]:
             break
         place += 1
     return value, place
+
+
+def _in_digits(text: str) -> str:
+    """The text with the number before "and a half" in digits."""
+    return _BEFORE_A_HALF.sub(lambda match: f"{NUMBERS[match[0]]:.0f}", text)

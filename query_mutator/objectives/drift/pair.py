@@ -10,6 +10,7 @@ from query_mutator.objectives.drift.wording import (
     MOST_CHARACTERS,
     Word,
     function_words,
+    is_common,
     is_misspelt,
     spelt,
     words_of,
@@ -102,10 +103,18 @@ class Compared:
 
 
 def _is_foreign(words: tuple[Word, ...]) -> bool:
-    """Several words, and none of those that every English sentence has."""
+    """Another alphabet; or several words, few of them English and none that joins others."""
     letters = [word.text for word in words if word.text.isalpha()]
-    return len(letters) > 3 and not set(letters) & (function_words() - _SHARED)
+    if not letters:
+        return False
+    if sum(max(text) > _LAST_LATIN for text in letters) > len(letters) / 2:
+        return True
+    joins = set(letters) & (function_words() - _SHARED)
+    common = sum(map(is_common, letters))
+    return len(letters) > 3 and not joins and common <= _MOST_COMMON * len(letters)
 
 
+_LAST_LATIN = "\u024f"
+_MOST_COMMON = 0.7
 _SHARED = frozenset("a an am as at do has her his in is it me on so to us was were will will de".split())
 """Words that other languages have too."""
