@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from query_mutator.objectives.drift.asked import (
@@ -44,7 +45,8 @@ _DIRECTIONS = tuple(
         "with off", "into out",
     )
 )  # fmt: skip
-_WINDOW = 4
+_QUOTED = re.compile(r"[\"“]([^\"”]{1,80})[\"”]")
+_WINDOW = 5
 _CENTURIES = 1900.0
 
 
@@ -73,12 +75,20 @@ def compare_numbers(pair: Pair, found: Compared) -> None:
             any(RANKS[word] not in have for word in RANKS.keys() & told_words - asked_words)
         ),
         "lost rank": float(short and bool(RANKS.keys() & asked_words - told_words)),
+        "another quoted": float(_quotes_another(pair)),
         "fewer numbers": float(bool(large_told) and large_lost),
         "number exchanged": float(bool(new) and bool(lost)),
         "count of numbers": float(
             short and len(large_told) < sum(number not in SMALL for number in asked)
         ),
     }
+
+
+def _quotes_another(pair: Pair) -> bool:
+    """Whether something is quoted that the question does not contain."""
+    have = " ".join(pair.asked_texts), pair.question.casefold(), pair.spelt.casefold()
+    quoted = [text.casefold().strip(" .,?!") for text in _QUOTED.findall(pair.rewrite)]
+    return any(text and not any(text in known for known in have) for text in quoted)
 
 
 def _is_in(number: float, numbers: Iterable[float]) -> bool:
@@ -98,7 +108,29 @@ def compare_negations(pair: Pair, found: Compared) -> None:
         "negation put in": float(bool(after) and not before),
         "negation lost": float(bool(before) and not after and bool(in_core)),
         "negation of another": float(bool(after) and bool(before)),
+        "negated": float(bool(_negated(pair.told) & _plain(pair.asked))),
+        "no longer negated": float(bool(_negated(pair.core) & _plain(pair.told))),
     }
+
+
+def _negated(words: Sequence[Word]) -> set[str]:
+    """What stands right after a negation."""
+    return {
+        stem(next_word.text)
+        for place, word in enumerate(words)
+        if word.text in negations()
+        for next_word in [w for w in words[place + 1 : place + _WINDOW] if w.carries][:1]
+    }
+
+
+def _plain(words: Sequence[Word]) -> set[str]:
+    """What is said without a negation shortly before it."""
+    return {
+        stem(word.text)
+        for place, word in enumerate(words)
+        if word.carries
+        and not negations() & {w.text for w in words[max(0, place - _WINDOW) : place]}
+    } - _negated(words)
 
 
 def compare_kinds(pair: Pair, meanings: Meanings, found: Compared) -> None:
@@ -203,14 +235,17 @@ def compare_order(pair: Pair, found: Compared) -> None:
 
 
 def _sides(words: Sequence[Word]) -> dict[str, list[tuple[str, str]]]:
-    """What stands before and after each word that joins two things."""
+    """Pairs of what stands before and after each word that joins two things."""
     found: dict[str, list[tuple[str, str]]] = {}
     for place, word in enumerate(words):
         if word.text in _BETWEEN:
-            before = [w.text for w in words[max(0, place - _WINDOW + 1) : place] if w.carries]
+            before = [w.text for w in words[max(0, place - _WINDOW) : place] if w.carries]
             after = [w.text for w in words[place + 1 : place + _WINDOW] if w.carries]
-            if before and after:
-                found.setdefault(word.text, []).append((stem(before[-1]), stem(after[0])))
+            if word.text in _LOOSE_BETWEEN:
+                before, after = before[-1:], after[:1]
+            found.setdefault(word.text, []).extend(
+                (stem(left), stem(right)) for left in before for right in after
+            )
     return found
 
 

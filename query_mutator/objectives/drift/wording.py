@@ -128,7 +128,7 @@ def spelt_alike(left: str, right: str) -> float:
     if left.isdigit() or right.isdigit() or shortest < 3:
         return 0.0
     shared = len(_shared_start(left, right))
-    if shared >= 5 and shared >= 0.7 * shortest:
+    if shared >= 5 and shared >= 0.65 * max(len(left), len(right)):
         return 0.85
     if is_common(left) and is_common(right):
         return 0.0
