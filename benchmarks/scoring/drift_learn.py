@@ -9,7 +9,6 @@ It prints how well models do that were learned on other questions; held-out ques
 
 from __future__ import annotations
 
-import argparse
 import zlib
 from collections import defaultdict
 from collections.abc import Sequence
@@ -50,16 +49,16 @@ from query_mutator.objectives.refusal.detector import PROBE
 Rows = npt.NDArray[np.float32]
 
 FOLDS = 5
-WEIGHT_OF = {"twins": 1.0, "turned": 0.5, "dev": 3.0, "train": 2.0, "made": 0.3}
+WEIGHT_OF = {"twins": 1.0, "turned": 0.5, "dev": 3.0, "train": 2.5, "made": 0.2}
 """How much a pair counts, by its source."""
-MADE_PAIRS = 7000
+MADE_PAIRS = 7500
 FEWEST_QUESTIONS = 4
 """Numbers and words that fewer questions have are left out."""
-FREE_TWINS = 0.96
-"""Share of twins, as many one way as the other, that are to cost nothing."""
+FREE_TWINS = 0.955
+"""Share of twins, of clean-ups as of the other way, that are to cost nothing."""
 WORDS, TURNED_WIDTH = 9000, 128
 """Words by which the meanings of words are learned, and the width of a vector."""
-NETWORKS, HIDDEN, PASSES, BATCH = 5, 40, 25, 64
+NETWORKS, HIDDEN, PASSES, BATCH = 5, 64, 25, 64
 LEARNING_RATE, DECAY, WIDE_DECAY, LEAST_SCALE = 2e-3, 0.03, 0.1, 0.1
 
 
@@ -91,6 +90,34 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=WEIGHTS_FILE)
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     args = parser.parse_args(argv)
+    found = left_out()
+    print(f"threshold {found.threshold:.2f}, of {len(found.pairs)} pairs; each question by a model "
+          "of others:")  # fmt: skip
+    for source in ("dev", "train"):
+        print(table([(pair, value) for pair, value in zip(found.pairs, found.values, strict=True)
+                     if pair.source in ("twins", source)]))  # fmt: skip
+    if not args.dry_run:
+        model = fit(found.rows, found.pairs, found.dense, seed=0)
+        write(args.out, model, found)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What there is to learn from, and the drift of each pair by a model of other questions."""
+
+    pairs: list[Labelled]
+    rows: Rows
+    names: list[str]
+    dense: int
+    """How many of the names stand for no single word."""
+    mean: Rows
+    turn: Rows
+    threshold: float
+    values: npt.NDArray[np.float64]
+
+
+def left_out() -> LeftOut:
+    """Each question judged by a model that was learned on the others."""
     torch.set_num_threads(1)
     mean, turn = learn_meanings()
     pairs = pairs_to_learn_from()
@@ -101,14 +128,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     scores = left_out_scores(pairs, rows, dense)
     threshold = threshold_of(pairs, scores)
     values = drifts(scores, threshold)
-    print(f"threshold {threshold:.2f}, of {len(pairs)} pairs with {len(names)} numbers; "
-          "each question by a model of others:")  # fmt: skip
-    for source in ("dev", "train"):
-        print(table([(pair, value) for pair, value in zip(pairs, values, strict=True)
-                     if pair.source in ("twins", source)]))  # fmt: skip
-    if not args.dry_run:
-        model = fit(rows, pairs, dense, seed=0)
-        write(args.out, model, threshold, names, mean, turn)
+    return LeftOut(pairs, rows, names, dense, mean, turn, threshold, values)
 
 
 def pairs_to_learn_from() -> list[Labelled]:
@@ -144,27 +164,22 @@ def names_of(
     return others + words, len(others)
 
 
-def left_out_scores(
-    pairs: Sequence[Labelled], rows: Rows, dense: int
-) -> npt.NDArray[np.float64]:
+def left_out_scores(pairs: Sequence[Labelled], rows: Rows, dense: int) -> npt.NDArray[np.float64]:
     """Scores of each question's pairs by a model that has seen none of them."""
     folds = np.array([zlib.crc32(pair.id.encode()) % FOLDS for pair in pairs])
     scores = np.zeros(len(pairs))
     for fold in range(FOLDS):
         inside = np.flatnonzero(folds != fold)
-        model = fit(rows[inside], [pairs[place] for place in inside], dense, seed=fold)
+        model = fit(rows[inside], [pairs[int(place)] for place in inside], dense, seed=fold)
         scores[folds == fold] = model.scores(rows[folds == fold])
     return scores
 
 
 def threshold_of(pairs: Sequence[Labelled], scores: npt.NDArray[np.float64]) -> float:
-    """The score that the wanted share of twins, both ways alike, stays below."""
+    """The score that the wanted share of twins stays below, either way."""
     kinds = np.array([pair.kind if pair.source == "twins" else "" for pair in pairs])
-    ways = [np.sort(scores[kinds == kind]) for kind in (CLEAN_UP, MESSED_UP)]
-    for threshold in np.sort(np.concatenate(ways)):
-        if np.mean([np.mean(way <= threshold) for way in ways]) >= FREE_TWINS:
-            return float(threshold)
-    return float(max(way[-1] for way in ways))
+    ways = (scores[kinds == kind] for kind in (CLEAN_UP, MESSED_UP))
+    return max(float(np.quantile(way, FREE_TWINS, method="higher")) for way in ways)
 
 
 def drifts(scores: npt.NDArray[np.float64], threshold: float) -> npt.NDArray[np.float64]:
@@ -179,7 +194,9 @@ def fit(rows: Rows, pairs: Sequence[Labelled], dense: int, *, seed: int) -> Lear
     weight = torch.tensor([WEIGHT_OF[pair.source] for pair in pairs])
     centre = rows[:, :dense].mean(axis=0)
     scale = np.maximum(rows[:, :dense].std(axis=0), LEAST_SCALE)
-    inputs = torch.from_numpy(np.clip((rows[:, :dense] - centre) / scale, -MOST_SCALES, MOST_SCALES))
+    inputs = torch.from_numpy(
+        np.clip((rows[:, :dense] - centre) / scale, -MOST_SCALES, MOST_SCALES)
+    )
     everything = torch.from_numpy(rows)
     fitted = [
         _fit_one(everything, inputs, changed, weight, seed * NETWORKS + number)
@@ -233,7 +250,7 @@ def _fit_one(
             scores = model(everything[chosen], inputs[chosen])
             loss = loss_of(scores, changed[chosen], weight=weight[chosen])
             optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             optimiser.step()
         schedule.step()
     model.eval()
@@ -243,7 +260,9 @@ def _fit_one(
 def learn_meanings() -> tuple[Rows, Rows]:
     """The mean of words' input vectors, and what turns them to the model's own embeddings."""
     counts = word_counts()
-    words = [word for word in sorted(counts, key=lambda word: -counts[word]) if len(word) > 2][:WORDS]
+    words = [word for word in sorted(counts, key=lambda word: -counts[word]) if len(word) > 2][
+        :WORDS
+    ]
     inputs = np.stack([mean_of_pieces(word) for word in words])
     outputs = _unit(_centred(load_encoder().encode(words)))
     mean = inputs.mean(axis=0)
@@ -262,22 +281,20 @@ def _unit(rows: Rows) -> Rows:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def write(
-    file: Path, model: Learned, threshold: float, names: Sequence[str], mean: Rows, turn: Rows
-) -> None:
+def write(file: Path, model: Learned, found: LeftOut) -> None:
     """Writes what the detector reads; the threshold is put into the bias."""
     calibrated = float(np.log(CALIBRATED / (1 - CALIBRATED)))
     arrays: dict[str, Any] = {
-        "names": np.array(names),
+        "names": np.array(found.names),
         "centre": model.centre,
         "scale": model.scale,
         "wide": model.wide.astype(np.float16),
-        "bias": np.float32(model.bias - threshold + calibrated),
+        "bias": np.float32(model.bias - found.threshold + calibrated),
         "inner": model.inner.astype(np.float16),
         "inner_bias": model.inner_bias.astype(np.float16),
         "outer": model.outer.astype(np.float16),
-        "mean": mean,
-        "turn": turn,
+        "mean": found.mean,
+        "turn": found.turn,
         "probe": load_encoder().encode_each([PROBE])[0].astype(np.float16),
     }
     with file.open("wb") as stream:

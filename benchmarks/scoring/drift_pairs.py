@@ -39,7 +39,9 @@ def twins(split: str) -> Iterator[Labelled]:
         if (question := questions.get(row["id"])) is None:
             continue
         kind = CLEAN_UP if row["style"] == "clear" else MESSED_UP
-        yield Labelled(question.id, question.question, row["twin"], False, kind, "twins", row["style"])
+        yield Labelled(
+            question.id, question.question, row["twin"], False, kind, "twins", row["style"]
+        )
 
 
 def rewrites(part: str) -> Iterator[Labelled]:
@@ -83,17 +85,28 @@ class _Writer:
             self._clear[one.id] = first if is_clear else others[0]
             self._messy[one.id] = others if is_clear else [first]
             self._of_category[one.category].append(one)
-        self._names = sorted({name for text in self._clear.values() for name in changes.names_in(text)})
+        self._names = sorted(
+            {name for text in self._clear.values() for name in changes.names_in(text)}
+        )
 
     def pairs(self, question: Question) -> Iterator[Labelled]:
         """What asks the same, and what does not."""
         for rewrite, of in self._same(question):
             if rewrite and of:
                 yield Labelled(question.id, of, rewrite, False, "same", MADE)
+        yield from self._about_an_aside(question)
         for rewrite in self._changed(question):
             of = self._origin(question.id)
             if rewrite and " ".join(rewrite.casefold().split()) != " ".join(of.casefold().split()):
                 yield Labelled(question.id, of, self._typed(rewrite), True, "changed", MADE)
+
+    def _about_an_aside(self, question: Question) -> Iterator[Labelled]:
+        """A question that holds another thing's name, and the question about that thing."""
+        clear = self._clear[question.id]
+        messy, other = changes.with_an_aside(clear, self._random, self._names)
+        if messy:
+            yield Labelled(question.id, messy, self._typed(clear), False, "same", MADE)
+            yield Labelled(question.id, messy, self._typed(other), True, "changed", MADE)
 
     def _same(self, question: Question) -> Iterator[tuple[str, str]]:
         random, clear = self._random, self._clear[question.id]

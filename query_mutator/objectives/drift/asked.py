@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import re
 
+from query_mutator.objectives.drift.numerals import listed
+
 SAID = {
     "who": "a person", "when": "a time", "where": "a place", "why": "a reason", "many": "a number",
     "cost": "a price", "often": "how often", "long": "a duration", "age": "an age",
@@ -37,14 +39,17 @@ QUESTION_WORD = re.compile(rf"\b(?:{_ALL})\b(?!['’])", re.IGNORECASE)
 _MEASURES = {
     "many": "many", "meny": "many", "much": "many", "mutch": "many", "often": "often",
     "long": "long", "old": "age", "come": "why", "dangerous": "size",
-} | dict.fromkeys("far tall high deep big large wide heavy fast hot cold strong small thick".split(), "size")  # fmt: skip
-_TIMES = frozenset(
-    "year years date century time decade".split()
+}  # fmt: skip
+_MEASURES |= dict.fromkeys(
+    listed("far tall high deep big large wide heavy fast hot cold strong small thick"), "size"
 )
+_TIMES = frozenset(listed("year years date century time decade"))
 PEOPLE = frozenset(
-    "person man woman guy lady author artist king queen president writer painter inventor composer "
-    "scientist actor singer emperor explorer philosopher poet director people craftsman worker "
-    "somebody someone god hero".split()
+    listed(
+        "person man woman guy lady author artist king queen president writer painter inventor "
+        "scientist actor singer emperor explorer philosopher poet director people craftsman worker "
+        "somebody someone god hero"
+    )
 )
 _AUXILIARY = (
     r"(?:is|are|was|were|am|do|does|did|dose|can|could|will|would|should|has|have|had|may|must)"
@@ -61,8 +66,8 @@ _COUNT = _pattern(
     r"^\W*(?:please )?(?:convert|calculate|count|add|subtract|multiply|divide|express|change)\b"
 )
 _NAMING = _pattern(
-    r"\b(?:call(?:ed|s)?|ca[dl]l?e?d|named?|naem|naym|word|wrod|term|known as|stands? for|say|spell|saying"
-    r"|synonym|opposite|plural|symbol|abbreviation)\b"
+    r"\b(?:call(?:ed|s)?|ca[dl]l?e?d|named?|naem|naym|word|wrod|term|known as|stands? for|say|spell"
+    r"|saying|synonym|opposite|plural|symbol|abbreviation)\b"
 )
 _NUMBER_OF = _pattern(
     r"\b(?:what|which)(?: is| was|'s)?(?: the)?(?: \w+)? (?:number|amount|total|sum)\b"
@@ -70,33 +75,44 @@ _NUMBER_OF = _pattern(
 _PURPOSE = _pattern(r"\b(?:what|which) .*\b(?:used )?for\W*$")
 _LETTERS = _pattern(r"\bstands? for\b|\bshort for\b")
 _MEANS = _pattern(r"\bwhat(?:'?s)? (?:do|does|did|is the meaning)\b.*\bmean(?:s|ing)?\b")
-_MADE_OF = _pattern(r"^\S+ (?:even |exactly )?(?:is|are|was|were|does|do)\b.*(?:\bmade (?:of|from|out of)\b|\bconsists? of\b)")
+_MADE_OF = _pattern(
+    r"^\S+ (?:even |exactly )?(?:is|are|was|were|does|do)\b.*"
+    r"(?:\bmade (?:of|from|out of)\b|\bconsists? of\b)"
+)
 _TO_DO = _pattern(r"^what (?:(?:should|can|do|could) (?:i|you|we|one) do|happens|happened)\b")
-_TO_TELL = _pattern(r"^what (?:do|should|can|shall|could) (?:i|we) (?:tell|say|answer)\b(?! to (?:get|a|an)\b)")
+_TO_TELL = _pattern(
+    r"^what (?:do|should|can|shall|could) (?:i|we) (?:tell|say|answer)\b(?! to (?:get|a|an)\b)"
+)
 _COST = _pattern(r"\b(?:costs?|price|pay)\b")
 _REASON = _pattern(r"^\S+ (?:is the )?reason\b|^what makes\b")
 _TIME_OF = _pattern(r"^\S+ (?:is |was )?the (?:year|date)\b")
 _CLAUSE = _pattern(
     r"[.!?;:…]+(?=\s|$)|,(?!\d)|\s(?:-|–|—)+\s"
     r"|\b(?:and|but|so|because|bc|cause|cos|then|anyway)\b"
-    r"|\b(?=i (?:always|thou?gh?t|think|forg[eo]t|keep|kep|guess|mean|swear|dont|do not|cant|cannot|need|was|am)\b)"
-    r"|\b(?=my (?:friend|mom|mum|dad|son|daughter|kid|wife|husband|boss|teacher|brother|sister|mate)s? )"
+    r"|\b(?=i (?:always|thou?gh?t|think|forg[eo]t|keep|kep|guess|mean|swear|dont|do not|cant|cannot"
+    r"|need|was|am)\b)"
+    r"|\b(?=my (?:friend|mom|mum|dad|son|daughter|kid|wife|husband|boss|teacher|brother|sister"
+    r"|mate)s? )"
 )
 _BEGINS_A_CLAUSE = _pattern(
-    r"(?:^|[,.;:!?\-(]|\b(?:and|but|so|like|um|uh|know|tell me|wonder|wondering|remember|quick|ok|is"
-    r"|was|then|anyway|by|of|in|on|to|from|for|with|at|idk|forget|forgot|sure|asks?|asked|pls|plz"
+    r"(?:^|[,.;:!?\-(]|\b(?:and|but|so|like|um|uh|know|tell me|wonder|wondering|remember|quick|ok"
+    r"|is|was|then|anyway|by|of|in|on|to|from|for|with|at|idk|forget|forgot|sure|asks?|asked|pls|plz"
     r"|please|again|now|lol|hey|q|question|says?)\b)\W*$"
 )
 _AUXILIARY_NEXT = _pattern(rf"^\S+\s+(?:exactly\b|again\b|else\b|on earth\b|{_AUXILIARY}\b|to\b)")
-_ASKS_FOR_A_NAME = _pattern(r"\b(?:call\w*|cal|caled|cald|named?|naem|word|wrod|term|know|tell)\b|\?")
+_ASKS_FOR_A_NAME = _pattern(
+    r"\b(?:call\w*|cal|caled|cald|named?|naem|word|wrod|term|know|tell)\b|\?"
+)
 _THE = _pattern(
     r"^(?:is|are|was|were)? ?(?:the |a |an )(?:(?:name|term|word|number|kind|sort|type|names|words"
     r"|title) (?:of |for )(?:the |a |an )?)?(?P<noun>.+)"
 )
 _NO_NOUN = frozenset(
-    "is are was were do does did can could will would should has have had be the a an of in on to "
-    "for that which who you i we they it he she called name word term kind sort type what one so if "
-    "with and as my your else me u this these those another by at from".split()
+    listed(
+        "is are was were do does did can could will would should has have had be the a an of in on "
+        "to for that which who you i we they it he she called name word term kind sort type what "
+        "one so if with and as my your else me u this these those another by at from"
+    )
 )
 
 
@@ -157,7 +173,9 @@ def asking_part(text: str) -> tuple[int, int]:
         return 0, len(text)
     parts = _clauses(text)
     for pattern in (QUESTION_WORD, _ASKS_FOR_A_NAME):
-        asking = [place for place, (start, end) in enumerate(parts) if pattern.search(text[start:end])]
+        asking = [
+            place for place, (start, end) in enumerate(parts) if pattern.search(text[start:end])
+        ]
         if asking:
             break
     else:
@@ -176,8 +194,8 @@ def asking_part(text: str) -> tuple[int, int]:
 def nouns_asked_for(text: str) -> tuple[str, ...]:
     """The words right after "which" and "what".
 
-    >>> nouns_asked_for("Which big grey animal has a horn?"), nouns_asked_for("what is the capital of x")
-    (('big', 'grey', 'animal'), ('capital',))
+    >>> nouns_asked_for("Which big grey animal has a horn?"), nouns_asked_for("what is the end of x")
+    (('big', 'grey', 'animal'), ('end',))
     """
     found: list[str] = []
     for match in QUESTION_WORD.finditer(text):
@@ -223,11 +241,20 @@ def _kind(rest: str, word: str, before: str) -> str:
         return "why"
     if _NUMBER_OF.match(rest):
         return "many"
-    if near and near[0] not in ("the", "is", "are") and _TIMES & set(near[:2]) or _TIME_OF.match(rest):
+    if (near and near[0] not in ("the", "is", "are") and _TIMES & set(near[:2])) or _TIME_OF.match(
+        rest
+    ):
         return "when"
-    if PEOPLE & set(near[:1]) or (PEOPLE & set(near[1:2]) and near[0] not in ("is", "the", "do", "does", "are", "was")):
+    if PEOPLE & set(near[:1]) or (
+        PEOPLE & set(near[1:2]) and near[0] not in ("is", "the", "do", "does", "are", "was")
+    ):
         return "who"
-    for kind, pattern in (("letters", _LETTERS), ("why", _REASON), ("means", _MEANS), ("to do", _TO_DO)):
+    for kind, pattern in (
+        ("letters", _LETTERS),
+        ("why", _REASON),
+        ("means", _MEANS),
+        ("to do", _TO_DO),
+    ):
         if pattern.search(rest):
             return kind
     if _MADE_OF.search(rest) and not _NAMING.search(rest):

@@ -14,28 +14,37 @@ from query_mutator.objectives.drift.asked import (
     nouns_asked_for,
 )
 from query_mutator.objectives.drift.meanings import Meanings
-from query_mutator.objectives.drift.numerals import RANKS, number_of, numbers_in
+from query_mutator.objectives.drift.numerals import RANKS, listed, number_of, numbers_in
 from query_mutator.objectives.drift.pair import Compared, Pair
-from query_mutator.objectives.drift.wording import SAME_WORD, Word, negations, spelt_alike, stem, typed_for
+from query_mutator.objectives.drift.wording import (
+    SAME_WORD,
+    Word,
+    negations,
+    spelt_alike,
+    stem,
+    typed_for,
+)
 
 SMALL = frozenset((0.5, 1.0, 2.0))
 """Numbers that come and go with the wording: "one of them", "both", "half past"."""
-TWO_WORDS = frozenset("both pair two 2 to too other twice each double couple second 2nd".split())
+TWO_WORDS = frozenset(listed("both pair two 2 to too other twice each double couple second 2nd"))
 HINTS = {
-    "when": frozenset("when year years yr date month day time century".split()),
-    "many": frozenset("many much number count total percent degrees point sum half digit".split()),
-    "cost": frozenset("cost costs price pay cheap expensive".split()),
-    "how": frozenset("how get gets trick way correct spell difference".split()),
-    "made of": frozenset("made material consist ingredient".split()),
-    "long": frozenset("long minutes hours days time years".split()),
-    "size": frozenset("much large big limit height high deep far size temperature".split()),
-    "age": frozenset("old age".split()),
+    "when": frozenset(listed("when year years yr date month day time century")),
+    "many": frozenset(listed("many much number count total percent degrees point sum half digit")),
+    "cost": frozenset(listed("cost costs price pay cheap expensive")),
+    "how": frozenset(listed("how get gets trick way correct spell difference")),
+    "made of": frozenset(listed("made material consist ingredient")),
+    "long": frozenset(listed("long minutes hours days time years")),
+    "size": frozenset(listed("much large big limit height high deep far size temperature")),
+    "age": frozenset(listed("old age")),
 }
 """Words by which a kind of answer is asked for without its question word."""
 NEAR_HEADS = 0.5
 _BETWEEN = frozenset(
-    "minus divided into from before after than to over under inside by of in on off out behind with "
-    "for above below until".split()
+    listed(
+        "minus divided into from before after than to over under inside by of in on off out behind "
+        "with for above below until"
+    )
 )
 _LOOSE_BETWEEN = frozenset(("of", "in", "for", "with", "by"))
 _DIRECTIONS = tuple(
@@ -180,9 +189,7 @@ def _hinted(kind: str, pair: Pair) -> bool:
     return bool(hints and hints & texts)
 
 
-def _compare_heads(
-    pair: Pair, heads: Sequence[str], meanings: Meanings, found: Compared
-) -> None:
+def _compare_heads(pair: Pair, heads: Sequence[str], meanings: Meanings, found: Compared) -> None:
     """ "Which king …" where "which palace" was asked, and a king was told of."""
     told = nouns_asked_for(pair.rewrite)
     alike = any(spelt_alike(a, b) >= SAME_WORD or typed_for(a, b) for a in heads for b in told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from query_mutator.objectives.drift.asked import STANDARD
 from query_mutator.objectives.drift.changes import (
@@ -95,11 +96,11 @@ def _put_in(pair: Pair, meanings: Meanings, found: Compared) -> set[str]:
     missing = [one for one in matched if one.best < SAME_WORD]
     names = float(min(2, sum(one.word.capital for one in missing)))
     core = {word.text for word in pair.core}
-    in_core = sum(
-        one.rarity
-        for one in matched
-        if one.best >= SAME_WORD and any(spelt_alike(one.word.text, t) >= SAME_WORD for t in core)
-    )
+    present = [one for one in matched if one.best >= SAME_WORD]
+    inside = [
+        one for one in present if any(spelt_alike(one.word.text, t) >= SAME_WORD for t in core)
+    ]
+    found.aside = [one.word.text for one in present if one not in inside]
     whole = sum(one.rarity for one in matched) or 1.0
     found.numbers |= {
         "misspelt": float(pair.loose),
@@ -115,7 +116,7 @@ def _put_in(pair: Pair, meanings: Meanings, found: Compared) -> set[str]:
         "new short": min(3.0, total) * (not pair.long),
         "new names": names,
         "new names short": names * (not pair.long),
-        "overlap in core": in_core / whole,
+        "overlap in core": sum(one.rarity for one in inside) / whole,
     }
     found.new = _telling(matched)
     return {one.word.text for one in missing}
@@ -127,9 +128,7 @@ def _left_out(pair: Pair, meanings: Meanings, found: Compared) -> set[str]:
     matched = [
         _Matched(
             word,
-            1.0
-            if word.text in pair.told_texts
-            else _best(word.text, told, meanings, pair.loose),
+            1.0 if word.text in pair.told_texts else _best(word.text, told, meanings, pair.loose),
         )
         for word in _carrying(pair.core)
     ]
@@ -171,9 +170,7 @@ def _compare_lists(pair: Pair, new: set[str], lost: set[str], found: Compared) -
     found.exchanged += exchanged
     found.numbers |= {
         "opposite": float(bool(found.opposites)),
-        "opposite, core": float(
-            any(old in near or not pair.long for old, _ in found.opposites)
-        ),
+        "opposite, core": float(any(old in near or not pair.long for old, _ in found.opposites)),
         "opposite by prefix": float(_prefixed(asked, told) or _prefixed(told, asked)),
         "other of its kind": float(bool(exchanged)),
         "of a kind asked": float(
@@ -198,14 +195,22 @@ def _compare_neighbours(pair: Pair, found: Compared) -> None:
         after = {asked[place + 1] for place in where[first] if place + 1 < len(asked)}
         moved = moved or (apart > 1 and bool(after) and not after & set(told))
     opening = _opening(pair)
-    lost = [1.0 - any(spelt_alike(text, other) >= SAME_WORD for other in pair.told_texts) for text in opening]
+    lost = [
+        1.0 - any(spelt_alike(text, other) >= SAME_WORD for other in pair.told_texts)
+        for text in opening
+    ]
     weights = [rarity(text) for text in opening]
     found.numbers |= {
+        "from aside": (1.0 - found.numbers["overlap in core"]) * found.numbers["lost share"],
+        "from aside, opening lost": float(
+            found.numbers["overlap in core"] < 1 and found.numbers["new 1"] == 0 and any(lost)
+        ),
         "apart": min(6, farthest) / 6,
         "another neighbour": float(moved),
         "another neighbour × copied": moved * found.numbers["copied"],
         "opening lost": max((a * b for a, b in zip(lost, weights, strict=True)), default=0.0),
-        "opening lost share": sum(a * b for a, b in zip(lost, weights, strict=True)) / (sum(weights) or 1.0),
+        "opening lost share": sum(a * b for a, b in zip(lost, weights, strict=True))
+        / (sum(weights) or 1.0),
     }
 
 
@@ -297,4 +302,4 @@ def _threes(words: Sequence[str]) -> list[tuple[str, str, str]]:
 
 
 def _twos(words: Sequence[str]) -> list[tuple[str, str]]:
-    return list(zip(words, words[1:], strict=False))
+    return list(pairwise(words))

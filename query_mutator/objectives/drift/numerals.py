@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import re
 
-_UNITS = (
+listed = re.compile(r"\S+").findall
+"""The words of a list that is written as a text."""
+_UNITS = listed(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+)
+_TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")
 NUMBERS = {word: float(value) for value, word in enumerate(_UNITS)} | {
     word: 10.0 * value for value, word in enumerate(_TENS, 2)
 }
@@ -89,7 +91,12 @@ def _spoken(tokens: list[str], place: int) -> tuple[float, int]:
             if 0 < value < 20:
                 break
             value += more
-        elif not (token == "and" and value >= 100 and tokens[place + 1 : place + 2] and tokens[place + 1] in NUMBERS):
+        elif not (
+            token == "and"
+            and value >= 100
+            and tokens[place + 1 : place + 2]
+            and tokens[place + 1] in NUMBERS
+        ):
             break
         place += 1
     return value, place

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from query_mutator.objectives.drift.asked import asking_part
+from query_mutator.objectives.drift.numerals import listed
 from query_mutator.objectives.drift.wording import (
     LONG,
     MOST_CHARACTERS,
@@ -92,6 +93,8 @@ class Compared:
     numbers: dict[str, float] = field(default_factory=dict)
     new: list[str] = field(default_factory=list)
     """Words of the rewrite that the question has nothing like, the most telling first."""
+    aside: list[str] = field(default_factory=list)
+    """Words of the rewrite that the question has, but not where it asks."""
     lost: list[str] = field(default_factory=list)
     """Words of what was asked that the rewrite has nothing like."""
     new_numbers: list[float] = field(default_factory=list)
@@ -116,5 +119,7 @@ def _is_foreign(words: tuple[Word, ...]) -> bool:
 
 _LAST_LATIN = "\u024f"
 _MOST_COMMON = 0.7
-_SHARED = frozenset("a an am as at do has her his in is it me on so to us was were will will de".split())
+_SHARED = frozenset(
+    listed("a an am as at do has her his in is it me on so to us was were will will de")
+)
 """Words that other languages have too."""

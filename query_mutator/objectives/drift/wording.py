@@ -12,7 +12,7 @@ from pathlib import Path
 
 from query_mutator.english.spelling import WORDS_COUNTED, correct_spelling, sound, word_counts
 from query_mutator.objectives.drift.meanings import Meanings
-from query_mutator.objectives.drift.numerals import NUMBERS, number_of
+from query_mutator.objectives.drift.numerals import NUMBERS, listed, number_of
 
 TABLES_FILE = Path(__file__).with_name("words.toml")
 MOST_CHARACTERS = 4000
@@ -25,9 +25,12 @@ COMMON = 1_000_000
 """Times a word was counted that is no misspelling."""
 TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[+=*/÷×%$€]|-(?=\d)|(?<=\d )-")
 _ENDINGS = sorted(
-    "ingly ings ing edly ed ies es s ly er ers or ors ful ish y e ness ment ion ions ian al an ous".split(),
+    listed(
+        "ingly ings ing edly ed ies es s ly er ers or ors ful ish y e ness ment ion ions ian al an "
+        "ous"
+    ),
     key=lambda ending: (-len(ending), ending),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
