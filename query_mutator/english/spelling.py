@@ -8,8 +8,6 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from query_mutator.english.words import common_words
-
 if TYPE_CHECKING:
     from symspellpy import SuggestItem, SymSpell
 
@@ -96,7 +94,7 @@ def _may_be_wrong(word: str) -> bool:
 
 def is_word(word: str) -> bool:
     """Whether a word in small letters is one that people write."""
-    return word in _words() or word in common_words() or word in SLANG
+    return word in word_counts() or word in commonword_counts() or word in SLANG
 
 
 def _plausible(word: str, item: SuggestItem) -> bool:
@@ -147,7 +145,7 @@ SPOKEN = (
 
 
 @functools.cache
-def _words() -> dict[str, int]:
+def word_counts() -> dict[str, int]:
     """English words and how often they were counted."""
     return _counts("frequency_dictionary_en_82_765.txt")
 
@@ -158,7 +156,7 @@ def _corrections() -> SymSpell:
     from symspellpy import SymSpell
 
     corrections = SymSpell(max_dictionary_edit_distance=MOST_EDITS)
-    for word, count in _words().items():
+    for word, count in word_counts().items():
         if count >= RARE:
             corrections.create_dictionary_entry(word, count)
     return corrections
@@ -181,4 +179,4 @@ def rarity(word: str) -> float:
     >>> rarity("is") < rarity("river") < rarity("colander")
     True
     """
-    return math.log(COMMON / _words().get(word, RARE / 10))
+    return math.log(COMMON / word_counts().get(word, RARE / 10))
