@@ -4,8 +4,8 @@
     python -m benchmarks.scoring.facts --part test
 
 Labels to choose by are cross-validated: each question's facts are found by weights that were
-learned without it. `own` answers are the embedded model's, `ordinary` ones were written as models of
-several kinds answer, `hard` ones as traps. `--file` takes other labelled answers.
+learned without it. `own` answers are the embedded model's, `ordinary` ones were written as models
+of several kinds answer, `hard` ones as traps. `--file` takes other labelled answers.
 """
 
 from __future__ import annotations

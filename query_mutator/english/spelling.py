@@ -94,7 +94,7 @@ def _may_be_wrong(word: str) -> bool:
 
 def is_word(word: str) -> bool:
     """Whether a word in small letters is one that people write."""
-    return word in word_counts() or word in commonword_counts() or word in SLANG
+    return word in word_counts() or word in common_words() or word in SLANG
 
 
 def _plausible(word: str, item: SuggestItem) -> bool:

@@ -194,7 +194,7 @@ def asking_part(text: str) -> tuple[int, int]:
 def nouns_asked_for(text: str) -> tuple[str, ...]:
     """The words right after "which" and "what".
 
-    >>> nouns_asked_for("Which big grey animal has a horn?"), nouns_asked_for("what is the end of x")
+    >>> nouns_asked_for("Which big grey animal has a horn?"), nouns_asked_for("what is the end")
     (('big', 'grey', 'animal'), ('end',))
     """
     found: list[str] = []
