@@ -8,6 +8,8 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from query_mutator.english.words import common_words
+
 if TYPE_CHECKING:
     from symspellpy import SuggestItem, SymSpell
 
