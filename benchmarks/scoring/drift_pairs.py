@@ -136,8 +136,7 @@ class _Writer:
         other = random.choice(self._of_category[question.category])
         if other.id != question.id:
             yield self._clear[other.id]
-        if random.random() < 0.4:
-            yield question.reference
+        yield question.reference
 
     def _origin(self, identity: str) -> str:
         messy = self._messy[identity]

@@ -83,6 +83,7 @@ _TO_DO = _pattern(r"^what (?:(?:should|can|do|could) (?:i|you|we|one) do|happens
 _TO_TELL = _pattern(
     r"^what (?:do|should|can|shall|could) (?:i|we) (?:tell|say|answer)\b(?! to (?:get|a|an)\b)"
 )
+_ENDS = _pattern(r"^\w+\W*$")
 _COST = _pattern(r"\b(?:costs?|price|pay)\b")
 _REASON = _pattern(r"^\S+ (?:is the )?reason\b|^what makes\b")
 _TIME_OF = _pattern(r"^\S+ (?:is |was )?the (?:year|date)\b")
@@ -154,7 +155,7 @@ def kind_asked(text: str) -> str:
     if _states(plain):
         return "statement"
     words = set(re.findall(r"\w+", plain.casefold()))
-    if words & {"year", "yr", "date", "when"} and len(words) < _CLAUSE_WORDS:
+    if words & {"year", "yr", "date", "when"} and len(words) <= SHORT:
         return "when"
     if words & {"many", "meny", "count", "number", "nr", "total", "much"}:
         return "many"
@@ -185,7 +186,7 @@ def asking_part(text: str) -> tuple[int, int]:
     while first and len(text[parts[first][0] : parts[last][1]].split()) < _CLAUSE_WORDS:
         first -= 1
     start, end = parts[first][0], parts[last][1]
-    if last + 1 < len(parts) and len(text[parts[last][0] : end].split()) < _CLAUSE_WORDS - 3:
+    if last + 1 < len(parts) and len(text[parts[last][0] : end].split()) < _CLAUSE_WORDS - 2:
         end = parts[last + 1][1]
     return start, end
 
@@ -194,7 +195,7 @@ def asking_part(text: str) -> tuple[int, int]:
 def nouns_asked_for(text: str) -> tuple[str, ...]:
     """The words right after "which" and "what".
 
-    >>> nouns_asked_for("Which big grey animal has a horn?"), nouns_asked_for("what is the end")
+    >>> nouns_asked_for("Which big grey animal has a horn?"), nouns_asked_for("what is an end")
     (('big', 'grey', 'animal'), ('end',))
     """
     found: list[str] = []
@@ -218,7 +219,7 @@ def _asks(text: str, place: int, word: str) -> bool:
         return False
     begins = bool(_BEGINS_A_CLAUSE.search(text[:place][-_NEAR:]))
     if word in ("when", "where"):
-        return bool(_AUXILIARY_NEXT.match(rest)) or len(text.split()) <= 4
+        return bool(_AUXILIARY_NEXT.match(rest) or _ENDS.match(rest)) or len(text.split()) <= 4
     if word == "how":
         follows = re.findall(r"[\w']+", rest[: 2 * _NEAR].casefold())[1:2]
         measures = bool(follows) and follows[0] in _MEASURES

@@ -54,6 +54,10 @@ _DIRECTIONS = tuple(
         "with off", "into out",
     )
 )  # fmt: skip
+_WHAT_DOES = re.compile(
+    r"\W*\b(?:what|wat) (?:do|does|did|dose) (?!(?:you|we|people|they|one|u|i) (?:call|say)\b)",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"[\"“]([^\"”]{1,80})[\"”]")
 _WINDOW = 5
 _CENTURIES = 1900.0
@@ -170,6 +174,9 @@ def compare_kinds(pair: Pair, meanings: Meanings, found: Compared) -> None:
         ),
         "who asked, what told": float(
             main == "who" and told in ("what", "name") and not PEOPLE & set(pair.told_texts)
+        ),
+        "what does not asked": float(
+            bool(_WHAT_DOES.match(pair.rewrite)) and not _WHAT_DOES.search(pair.spelt)
         ),
         "means not asked": float(told == "means" and not {"means", "letters"} & set(asked_kinds)),
         "place not asked": float(told == "where" and main != "none" and "where" not in asked_kinds),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ from query_mutator.objectives.drift.wording import (
     negations,
     opposites,
     rarity,
+    resemblance,
     spelt_alike,
     stem,
     typed_for,
@@ -64,7 +65,7 @@ def compare(pair: Pair, meanings: Meanings) -> Compared:
     compare_negations(pair, found)
     _compare_lists(pair, new, lost, found)
     _compare_places(pair, meanings, found)
-    _compare_neighbours(pair, found)
+    _compare_neighbours(pair, meanings, found)
     compare_kinds(pair, meanings, found)
     compare_order(pair, found)
     functions = (set(pair.told_texts) - set(pair.asked_texts)) & function_words()
@@ -82,11 +83,13 @@ def _put_in(pair: Pair, meanings: Meanings, found: Compared) -> set[str]:
     ]
     unspaced = pair.question.casefold().replace(" ", "")
     matched = []
+    corrected = pair.corrected
     for word in _carrying(pair.told):
         if word.text in pair.asked_texts:
             best = 1.0
         else:
-            best = _best(word.text, asked, meanings, pair.loose)
+            others = [text for text in asked if not _is_nearer(text, corrected, word.text)]
+            best = _best(word.text, others, meanings, pair.loose)
             # Two words typed as one, or one as two.
             if best < SAME_WORD and len(word.text) > 5 and word.text in unspaced:
                 best = 0.9
@@ -98,7 +101,7 @@ def _put_in(pair: Pair, meanings: Meanings, found: Compared) -> set[str]:
     core = {word.text for word in pair.core}
     present = [one for one in matched if one.best >= SAME_WORD]
     inside = [
-        one for one in present if any(spelt_alike(one.word.text, t) >= SAME_WORD for t in core)
+        one for one in present if _best(one.word.text, core, meanings, pair.loose) >= SAME_WORD
     ]
     found.aside = [one.word.text for one in present if one not in inside]
     whole = sum(one.rarity for one in matched) or 1.0
@@ -179,7 +182,7 @@ def _compare_lists(pair: Pair, new: set[str], lost: set[str], found: Compared) -
     }
 
 
-def _compare_neighbours(pair: Pair, found: Compared) -> None:
+def _compare_neighbours(pair: Pair, meanings: Meanings, found: Compared) -> None:
     """Words that stand side by side and were far apart, where another stood beside the first."""
     asked = [stem(word.text) for word in pair.asked if word.carries]
     told = [stem(word.text) for word in pair.told if word.carries]
@@ -195,10 +198,8 @@ def _compare_neighbours(pair: Pair, found: Compared) -> None:
         after = {asked[place + 1] for place in where[first] if place + 1 < len(asked)}
         moved = moved or (apart > 1 and bool(after) and not after & set(told))
     opening = _opening(pair)
-    lost = [
-        1.0 - any(spelt_alike(text, other) >= SAME_WORD for other in pair.told_texts)
-        for text in opening
-    ]
+    told_texts = [text for text in pair.told_texts if text not in function_words()]
+    lost = [float(_best(text, told_texts, meanings, pair.loose) < SAME_WORD) for text in opening]
     weights = [rarity(text) for text in opening]
     found.numbers |= {
         "from aside": (1.0 - found.numbers["overlap in core"]) * found.numbers["lost share"],
@@ -286,6 +287,12 @@ def _prefixed(words: set[str], others: set[str]) -> bool:
         if len(word) > 3
         for prefix in PREFIXES
     )
+
+
+def _is_nearer(typed: str, corrected: Mapping[str, str], word: str) -> bool:
+    """Whether a misspelt word is nearer to what it was taken for than to another word."""
+    taken = corrected.get(typed)
+    return bool(taken) and resemblance(typed, str(taken)) > resemblance(typed, word) + 0.02
 
 
 def _may_be(old: str, word: str, loose: bool) -> bool:

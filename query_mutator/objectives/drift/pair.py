@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, field
 
 from query_mutator.objectives.drift.asked import asking_part
@@ -70,6 +71,18 @@ class Pair:
         return tuple(dict.fromkeys(word.text for word in self.typed + self.asked))
 
     @property
+    def corrected(self) -> dict[str, str]:
+        """What misspelt words were taken for."""
+        typed, asked = ([word.text for word in words] for words in (self.typed, self.asked))
+        matcher = difflib.SequenceMatcher(None, typed, asked, autojunk=False)
+        return {
+            one: other
+            for change, start, end, its_start, its_end in matcher.get_opcodes()
+            if change == "replace" and end - start == its_end - its_start
+            for one, other in zip(typed[start:end], asked[its_start:its_end], strict=True)
+        }
+
+    @property
     def told_texts(self) -> tuple[str, ...]:
         """Every word of the rewrite."""
         return tuple(dict.fromkeys(word.text for word in self.told))
@@ -118,7 +131,7 @@ def _is_foreign(words: tuple[Word, ...]) -> bool:
 
 
 _LAST_LATIN = "\u024f"
-_MOST_COMMON = 0.7
+_MOST_COMMON = 0.5
 _SHARED = frozenset(
     listed("a an am as at do has her his in is it me on so to us was were will will de")
 )

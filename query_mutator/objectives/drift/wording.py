@@ -164,8 +164,13 @@ def typed_for(typed: str, meant: str, least: float = 0.6) -> bool:
     if sound(typed) == sound(meant) and len(sound(typed)) > 1:
         return True
     both_common = is_common(typed) and is_common(meant)
-    ratio = difflib.SequenceMatcher(None, typed, meant, autojunk=False).ratio()
-    return ratio >= (least + 0.15 if both_common else least)
+    return resemblance(typed, meant) >= (least + 0.15 if both_common else least)
+
+
+@functools.lru_cache(maxsize=65536)
+def resemblance(left: str, right: str) -> float:
+    """How much of two words is the same letters in the same order."""
+    return difflib.SequenceMatcher(None, left, right, autojunk=False).ratio()
 
 
 @functools.cache
