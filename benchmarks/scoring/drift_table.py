@@ -13,7 +13,7 @@ from query_mutator.objectives.drift.detector import CALIBRATED
 def table(found: Sequence[tuple[Labelled, float]]) -> str:
     """A row for each kind and style: how many cost something, and the mean cost."""
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for pair, drift in found:
+    for pair, drift in sorted(found, key=lambda one: (one[0].source != "twins", one[0].kind)):
         asked = "asks something else" if pair.changed else "asks the same"
         where = "twin" if pair.source == "twins" else pair.source
         groups[asked, f"{where}s" if where == "twin" else f"rewrites ({where})"].append(drift)

@@ -135,7 +135,10 @@ class Settings:
     verdict_weight: float = weight(1.0, "weight of the judge's verdict")
     drift_weight: float = weight(1.0, "cost of drifting from the question")
     drift_threshold: float = flag(
-        0.2, "drift (1 - cosine) that costs nothing", at_least=0, at_most=2
+        0.2,
+        "drift that costs nothing, of 0 (the same is asked) to 1 (surely something else)",
+        at_least=0,
+        at_most=2,  # of 1 - cosine, which runs may have stored; from 1 up, nothing costs
     )
 
     num_processes: int = flag(16, "environments that run side by side", at_least=1, at_most=4096)

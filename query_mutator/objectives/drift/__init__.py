@@ -31,7 +31,7 @@ def find_drift(batch: Batch) -> list[Drift]:
 def cost(drift: float, threshold: float) -> float:
     """What a drift costs: nothing up to the threshold, and evenly more from there.
 
-    >>> cost(0.2, 0.2), cost(0.6, 0.2), cost(1.0, 0.2), cost(1.0, 1.5)
+    >>> cost(0.2, 0.2), cost(0.75, 0.5), cost(1.0, 0.2), cost(1.0, 1.5)
     (0.0, 0.5, 1.0, 0.0)
     """
     return 0.0 if drift <= threshold else (drift - threshold) / (1.0 - threshold)

@@ -137,7 +137,7 @@ def kinds_asked(text: str) -> tuple[str, ...]:
 def kind_asked(text: str) -> str:
     """The kind of answer that a text asks for in the first place, of those in `SAID`.
 
-    >>> [kind_asked(text) for text in ("Why is it so?", "berlin wall fall year", "It is Lima.")]
+    >>> [kind_asked(text) for text in ("Why is it so?", "berlin wall fall year", "It is in Peru.")]
     ['why', 'when', 'statement']
     """
     plain = text.strip()
