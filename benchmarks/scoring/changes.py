@@ -21,7 +21,7 @@ from benchmarks.scoring.change_words import (
 )
 from query_mutator.data.families.messy import FILLERS, STORIES, embed, typos
 from query_mutator.objectives.drift.numerals import NUMBERS
-from query_mutator.objectives.drift.wording import kinds_file
+from query_mutator.objectives.drift.wording import function_words, kinds_file
 from query_mutator.operators.edits import EDITS, apply_edits
 
 Change = Callable[[str, Random], str]
@@ -151,6 +151,16 @@ def ends_swapped(question: str, random: Random) -> str:
     chosen = random.choice(able)
     between = question[chosen.end("left") : chosen.start("right")]
     return _put(question, chosen, chosen["right"] + between + chosen["left"])
+
+
+def another_word(question: str, random: Random, words: Sequence[str]) -> str:
+    """A word that says something as any other."""
+    able = [
+        found
+        for found in re.finditer(r"(?<= )[a-z]{4,}", question)
+        if found[0] not in function_words()
+    ]
+    return _put(question, random.choice(able), random.choice(words)) if able else ""
 
 
 def names_in(question: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from benchmarks.scoring import changes
 from query_mutator.base.untrusted import parse_json, read_lines
 from query_mutator.data import Question, load_questions
 from query_mutator.data.loading import DEFAULT_FILE
+from query_mutator.objectives.drift.wording import function_words
 
 DATA = DEFAULT_FILE.parent
 CLEAN_UP, MESSED_UP = "messy → clear", "clear → messy"
@@ -89,6 +91,11 @@ class _Writer:
             {name for text in self._clear.values() for name in changes.names_in(text)}
         )
 
+        self._words = sorted(
+            {word for text in self._clear.values() for word in re.findall(r"(?<= )[a-z]{4,}", text)}
+            - function_words()
+        )
+
     def pairs(self, question: Question) -> Iterator[Labelled]:
         """What asks the same, and what does not."""
         for rewrite, of in self._same(question):
@@ -129,6 +136,7 @@ class _Writer:
         for change in changes.OTHER:
             yield change(clear, random)
         yield changes.another_name(clear, random, self._names)
+        yield changes.another_word(clear, random, self._words)
         if random.random() < 0.4:
             yield changes.another_question_word(clear, random)
         if self._messy[question.id]:

@@ -186,7 +186,7 @@ def asking_part(text: str) -> tuple[int, int]:
     while first and len(text[parts[first][0] : parts[last][1]].split()) < _CLAUSE_WORDS:
         first -= 1
     start, end = parts[first][0], parts[last][1]
-    if last + 1 < len(parts) and len(text[parts[last][0] : end].split()) < _CLAUSE_WORDS - 2:
+    if last + 1 < len(parts) and len(text[parts[last][0] : end].split()) < _CLAUSE_WORDS - 3:
         end = parts[last + 1][1]
     return start, end
 
