@@ -50,7 +50,9 @@ from query_mutator.objectives.refusal.detector import PROBE
 Rows = npt.NDArray[np.float32]
 
 FOLDS = 5
-WEIGHT_OF = {"twins": 1.0, "turned": 0.5, "dev": 3.0, "train": 2.5, "made": 0.2}
+WEIGHT_OF = {
+    "twins": 1.0, "turned": 0.5, "dev": 3.0, "train": 2.5, "train_2": 3.0, "made": 0.2,
+}  # fmt: skip
 """How much a pair counts, by its source."""
 MADE_PAIRS = 9500
 FEWEST_QUESTIONS = 4
@@ -96,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found = left_out()
     print(f"threshold {found.threshold:.2f}, of {len(found.pairs)} pairs; each question by a model "
           "of others:")  # fmt: skip
-    for source in ("dev", "train"):
+    for source in ("dev", "train", "train_2"):
         print(table([(pair, value) for pair, value in zip(found.pairs, found.values, strict=True)
                      if pair.source in ("twins", source)]))  # fmt: skip
     if not args.dry_run:
@@ -141,7 +143,7 @@ def pairs_to_learn_from() -> list[Labelled]:
     made_pairs = made()
     chosen = np.random.default_rng(0).permutation(len(made_pairs))[:MADE_PAIRS]
     return [
-        *clean, *turned(clean), *rewrites("dev"), *rewrites("train"),
+        *clean, *turned(clean), *rewrites("dev"), *rewrites("train"), *rewrites("train_2"),
         *(made_pairs[place] for place in sorted(chosen)),
     ]  # fmt: skip
 
