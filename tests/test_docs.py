@@ -183,6 +183,7 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "query_mutator/servers/embedded.py",
         "query_mutator/servers/simulated/__main__.py",
         "benchmarks/reading.py",
+        "benchmarks/scoring/drift.py",
         "query_mutator/reports/analyze.py",
         "query_mutator/reports/extract.py",
         "query_mutator/reports/sweep.py",
