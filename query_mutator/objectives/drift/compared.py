@@ -201,6 +201,7 @@ def _compare_neighbours(pair: Pair, meanings: Meanings, found: Compared) -> None
     told_texts = [text for text in pair.told_texts if text not in function_words()]
     lost = [float(_best(text, told_texts, meanings, pair.loose) < SAME_WORD) for text in opening]
     weights = [rarity(text) for text in opening]
+    found.opening_lost = [text for text, gone in zip(opening, lost, strict=True) if gone]
     found.numbers |= {
         "from aside": (1.0 - found.numbers["overlap in core"]) * found.numbers["lost share"],
         "from aside, opening lost": float(

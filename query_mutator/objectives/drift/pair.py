@@ -108,6 +108,8 @@ class Compared:
     """Words of the rewrite that the question has nothing like, the most telling first."""
     aside: list[str] = field(default_factory=list)
     """Words of the rewrite that the question has, but not where it asks."""
+    opening_lost: list[str] = field(default_factory=list)
+    """Of the first words after the question word, those that the rewrite has nothing like."""
     lost: list[str] = field(default_factory=list)
     """Words of what was asked that the rewrite has nothing like."""
     new_numbers: list[float] = field(default_factory=list)

@@ -27,8 +27,8 @@ def _changes(found: Compared) -> list[str]:
         said.append(
             f"another number: {old} → {', '.join(map(_number, found.new_numbers[:MOST_WORDS]))}"
         )
-    if numbers.get("from aside, opening lost") and found.aside and found.lost:
-        said.append(f"'{found.aside[0]}' is asked about, not '{found.lost[0]}'")
+    if numbers.get("from aside, opening lost") and found.aside:
+        said.append(f"'{found.aside[0]}' is asked about, not '{found.opening_lost[0]}'")
     before, after = found.kinds
     other_group = group_of(before) != group_of(after) and {group_of(before), group_of(after)} & HARD
     if other_group or any(numbers.get(name) for name in ("who not asked", "means not asked")):
