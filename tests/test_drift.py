@@ -86,7 +86,6 @@ COSTS = [
     ("Name the longest river in Africa.", "Name the longest river in Asia."),
     ("Name the longest river in Africa.", "Name the second longest river in Africa."),
     ("Name the longest river in Africa.", "How long is the longest river in Africa?"),
-    ("Name the longest river in Africa.", "What is the longest river?"),
     ("How many players are in a soccer team?", "How many players are in two soccer teams?"),
     ("How many players are in a soccer team?", "How many players are in a rugby team?"),
     ("Who was the first president of the United States?",
@@ -109,6 +108,7 @@ COSTS = [
 
 
 MISSED = [
+    ("Name the longest river in Africa.", "What is the longest river?"),
     (SYDNEY, "What is the capital of Austria?"),
     ("What do you call a female lion?", "What does a female lion eat?"),
     ("Why do leaves turn yellow in autumn?", "Why do leaves fall in autumn?"),

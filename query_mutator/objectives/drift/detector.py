@@ -89,6 +89,8 @@ class DriftDetector:
             value = (FOREIGN_SAME - cosine) / (FOREIGN_SAME - FOREIGN_OTHER)
             return Drift(min(1.0, max(0.0, value)), f"cosine of question and rewrite {cosine:.2f}")
         value = self._value(compared.numbers | cosines)
+        if compared.kinds[1] == STATEMENT != compared.kinds[0]:
+            value = max(value, STATED)
         return Drift(value, reason(compared, value > CALIBRATED))
 
     def _value(self, numbers: Mapping[str, float]) -> float:
@@ -112,6 +114,8 @@ class DriftDetector:
         return _packaged_encoder().encode_each
 
 
+STATEMENT, STATED = "statement", 0.6
+"""An answer in the question's place is another text, however near its words."""
 MOST_SCALES = 5.0
 """A number further from its mean counts as being so far."""
 WORD_WEIGHT = 0.5
