@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -206,7 +208,7 @@ def test_another_encoder_changes_nothing(encoder: Encoder) -> None:
     questions, rewrites = ([pair[side] for pair in pairs] for side in (0, 1))
     empty = [""] * len(pairs)
 
-    def other(texts: list[str]) -> np.ndarray:
+    def other(texts: Sequence[str]) -> np.ndarray:
         rows = np.array([[len(text), text.count(" ") + 1.0] for text in texts], np.float32)
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
@@ -218,7 +220,7 @@ def test_another_encoder_changes_nothing(encoder: Encoder) -> None:
 def test_of_a_rewrite_only_the_rewrite_is_embedded(encoder: Encoder) -> None:
     asked: list[str] = []
 
-    def encode(texts: list[str]) -> np.ndarray:
+    def encode(texts: Sequence[str]) -> np.ndarray:
         asked.extend(texts)
         return encoder.encode(texts)
 
