@@ -174,3 +174,23 @@ def test_labelled_rows_are_of_their_side_of_the_split_and_complete(part: str, sp
     kinds = Counter(row["kind"] for row in rewrites)
     assert set(kinds) == {"number", "name", "negation", "question word", "topic", "same"}
     assert min(kinds.values()) >= 45
+
+
+@pytest.mark.parametrize(
+    ("file", "split"),
+    [
+        ("answers/dev_2", "train"),
+        ("answers/dev_real", "train"),
+        ("answers/test_natural", "heldout"),
+        ("answers/test_real", "heldout"),
+        ("rewrites/train_2", "train"),
+    ],
+)
+def test_further_labelled_rows_are_of_their_side_of_the_split(file: str, split: str) -> None:
+    rows = rows_of(f"{file}.jsonl")
+    assert len(rows) >= 200
+    assert {QUESTIONS[row["id"]].split for row in rows} == {split}
+    assert all(row["question"] == QUESTIONS[row["id"]].question for row in rows)
+    for row in rows:
+        if "facts" in row:
+            assert len(row["facts"]) == len(QUESTIONS[row["id"]].key_facts)
