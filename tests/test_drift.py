@@ -62,6 +62,8 @@ FREE = [
      "and takes 50 minutes?"),
 ]  # fmt: skip
 COSTS = [
+    ("Is 5 > 3?", "Is 5 < 3?"),
+    ("What is √16?", "What is 16?"),
     (SYDNEY, "What is the capital of Sydney?"),
     (SYDNEY, "Why does my friend say no?"),
     (BERLIN, "What is the opposite of Berlin Wall?"),

@@ -242,3 +242,19 @@ def test_any_text_can_be_judged(answer: str, asked: Asked) -> None:
 def test_a_greeting_changes_nothing(greeting: str, case: Case) -> None:
     (question, reference, fact), answer, found = case
     assert find_facts(greeting + answer, [fact], question, reference) == [found]
+
+
+@pytest.mark.parametrize(
+    ("answer", "fact", "found"),
+    [
+        ("hundred " * 500, "8", False),
+        ("@! That is it.", "@", True),
+        ("It is <.", "<", True),
+        ("", "<", False),
+        ("It is 1.5, in all 15", "1.5", False),
+        ("法国的首都是巴黎。", "巴黎", True),
+        ("バリ", "パリ", False),
+    ],
+)
+def test_odd_texts_and_signs_are_read_as_they_are(answer: str, fact: str, found: bool) -> None:
+    assert find_facts(answer, [[fact]], "Which is it?") == [found]

@@ -414,13 +414,13 @@ UP, DOWN, NOWHERE = difference(0.02, 0.06), difference(-0.06, -0.02), difference
 @pytest.mark.parametrize(
     ("gain", "facts", "wording", "said"),
     [
-        (UP, NOWHERE, UP, "higher than unchanged, mostly by wording: facts +0.010 "
+        (UP, NOWHERE, UP, "higher than unchanged, shown for wording alone: facts +0.010 "
          "[-0.030, +0.050], wording +0.040 [+0.020, +0.060]. It cannot be told apart"),
-        (UP, UP, NOWHERE, ", mostly by facts: facts +0.040"),
+        (UP, UP, NOWHERE, ", shown for facts alone: facts +0.040"),
         (UP, UP, UP, ", by facts and wording: facts +0.040"),
         (UP, DOWN, UP, "unchanged. Facts fell, wording rose: facts -0.040"),
         (UP, NOWHERE, NOWHERE, ". Neither facts nor wording is shown to have moved: facts"),
-        (DOWN, NOWHERE, DOWN, "(-0.040 [-0.060, -0.020]), mostly by wording: facts"),
+        (DOWN, NOWHERE, DOWN, "(-0.040 [-0.060, -0.020]), shown for wording alone: facts"),
         (NOWHERE, UP, NOWHERE, ". Facts rose, wording is not shown to have moved: facts"),
         (difference(-0.2, 0.2), NOWHERE, UP, " would be needed. Facts are not shown to have moved, "
          "wording rose: facts"),
@@ -438,7 +438,7 @@ def test_the_sentence_says_whether_facts_or_wording_moved(
 def test_a_few_questions_show_no_part_to_have_moved() -> None:
     few = difference(0.02, 0.06, groups=statistics.FEWEST_SHOWN - 1)
     found = replace(compared(UP, UP), apart={"facts": few, "wording": UP})
-    assert "mostly by wording: facts +0.040, wording" in decide(found).sentence
+    assert "shown for wording alone: facts +0.040, wording" in decide(found).sentence
 
 
 def test_where_no_question_has_key_facts_only_wording_is_told() -> None:
@@ -476,7 +476,7 @@ def test_facts_and_wording_stand_beside_the_score() -> None:
     assert found.apart["wording"].above_0
     text = as_text(found, decide(found))
     assert "score  facts  wording  " in " ".join(text.split("\n"))
-    assert "mostly by wording" in text
+    assert "shown for wording alone" in text
 
 
 def test_an_objective_without_facts_and_wording_is_told_as_a_whole() -> None:

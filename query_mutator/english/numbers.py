@@ -55,6 +55,11 @@ def fold_numbers(text: str) -> str:
     return HALF.sub(lambda match: f"{match[1].replace('one', '1')}.5", text)
 
 
+LARGEST = 1e15
+MOST_WORDS = 16
+"""Larger numbers and longer runs of number words are nobody's answer."""
+
+
 def _clock(match: re.Match[str]) -> str:
     hour = int(match[3].replace("one", "1"))
     if match[2] == "to":
@@ -64,6 +69,8 @@ def _clock(match: re.Match[str]) -> str:
 
 def _folded(written: str) -> str:
     words = [word for word in re.split(r"[ -]+", written.lower()) if word != "and"]
+    if len(words) > MOST_WORDS:
+        return written
     if words == ["one"]:
         return written
     numbers: list[float] = []
@@ -80,7 +87,7 @@ def _folded(written: str) -> str:
             continue
         value = VALUES.get(word)
         if value is None:
-            current = 1.0 if word == "a" else float(word)
+            current = 1.0 if word == "a" else min(float(word), 2 * LARGEST)
             continue
         if last >= 10 and value >= 10:
             current *= 100  # nineteen eighty-four
@@ -89,4 +96,7 @@ def _folded(written: str) -> str:
             total = current = 0.0
         current += value
         last = value
-    return " ".join(f"{number:.15g}" for number in [*numbers, total + current])
+    numbers.append(total + current)
+    if max(numbers) > LARGEST:
+        return written
+    return " ".join(f"{number:.15g}" for number in numbers)

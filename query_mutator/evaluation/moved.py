@@ -34,15 +34,17 @@ def which_moved(gain: Difference, parts: Mapping[str, Difference]) -> str:
 
     >>> gain = Difference(0.1, 0.05, 0.15, 0.02, 2.5, 100)
     >>> which_moved(gain, {"facts": Difference(0, -0.1, 0.1, 0.04, 2.5, 100), "wording": gain})
-    ', mostly by wording: facts +0.000 [-0.100, +0.100], wording +0.100 [+0.050, +0.150]'
+    ', shown for wording alone: facts +0.000 [-0.100, +0.100], wording +0.100 [+0.050, +0.150]'
     """
     if not parts:
         return ""
     ways = {name: _direction(moved) for name, moved in parts.items()}
     moving = [name for name, way in ways.items() if way]
     if moving and _direction(gain) and all(ways[name] == _direction(gain) for name in moving):
-        mostly = "mostly " if len(moving) < len(parts) else ""
-        return f", {mostly}by {' and '.join(moving)}: {parts_told(parts)}"
+        told = f"by {' and '.join(moving)}"
+        if len(moving) < len(parts):
+            told = f"shown for {' and '.join(moving)} alone"
+        return f", {told}: {parts_told(parts)}"
     if not moving and len(parts) > 1:
         return f". Neither {' nor '.join(parts)} is shown to have moved: {parts_told(parts)}"
     said = ", ".join(_moved(name, way) for name, way in ways.items())

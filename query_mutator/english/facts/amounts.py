@@ -50,6 +50,15 @@ def plain_number(text: str) -> str:
     return whole if point and "." not in after and not after.strip("0") else text
 
 
+def without_thousands(number: str) -> str:
+    """The number without points between thousands.
+
+    >>> without_thousands("8.000"), without_thousands("1.5")
+    ('8000', '1.5')
+    """
+    return re.sub(r"\.(?=\d{3}(?!\d))", "", number)
+
+
 def numbers_in(text: str) -> list[str]:
     """The numbers of a text in small letters."""
     return [plain_number(match) for match in NUMBER.findall(text)]
@@ -77,9 +86,10 @@ def number_claimed(
     def first(found: list[str]) -> str:
         return next((one for one in found if one not in known), found[0])
 
-    ends = [match.end() for match in CONCLUDES.finditer(text) if numbers(text[match.end() :])]
-    if ends:
-        conclusion = re.split(r"[.!?\n](?=\s|$)", text[ends[-1] :])[0]
+    ends = (match.end() for match in reversed(list(CONCLUDES.finditer(text))))
+    last = next((end for end in ends if numbers(text[end:])), None)
+    if last is not None:
+        conclusion = re.split(r"[.!?\n](?=\s|$)", text[last:])[0]
         found = numbers(conclusion)
         if "=" in conclusion:
             found = numbers(conclusion.rpartition("=")[2]) or found

@@ -55,6 +55,8 @@ def judge_facts(
 
 
 def _judge(answer: str, fact: Fact, question: str, reference: str, only: bool) -> Found:
+    if sign := next((w for w in fact if w in answer and not any(map(str.isalnum, w))), ""):
+        return Found(True, sign, 1.0)
     mentions = find_mentions(answer, question, reference, fact)
     if question or not mentions:
         return decide(mentions, only, shipped_weights())

@@ -13,6 +13,7 @@ from query_mutator.english.facts.amounts import (
     number_claimed,
     numbers_in,
     plain_number,
+    without_thousands,
 )
 from query_mutator.english.facts.context import Context
 from query_mutator.english.facts.mentions import mentions, written
@@ -53,7 +54,7 @@ class Mention:
 
 def find_mentions(answer: str, question: str, reference: str, fact: Fact) -> list[Mention]:
     """The mentions of a fact in an answer; those before the answer begins are left out."""
-    text = written(answer)
+    text = written(answer[:LONGEST])
     exact = not question or bool(ASKS_FOR_A_FORM.search(question.lower()))
     spans = mentions(
         text, fact, exact=exact, short=short_wordings(question, fact) if question else ()
@@ -124,9 +125,9 @@ def _amount(context: Context, fact: Fact) -> str:
     known = asked | (frozenset(numbers_in(written(context.reference).low)) - wordings)
     words = words_of(context.question) - said_around()
     claimed = number_claimed(context.text.low[context.begin :], known, words, years)
-    return claimed.replace(".", "")
+    return without_thousands(claimed)
 
 
 def _plain_amount(said: str) -> str:
     match = NUMBER.match(said.replace(" ", ""))
-    return (plain_number(match[1]) if match else said).replace(".", "")
+    return without_thousands(plain_number(match[1]) if match else said)

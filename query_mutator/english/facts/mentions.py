@@ -11,6 +11,10 @@ from functools import lru_cache
 from query_mutator.english.numbers import fold_numbers
 from query_mutator.english.spelling import is_word
 
+ACCENTS = re.compile("([\u0041-\u052f])[\u0300-\u036f]+")
+"""On Latin, Greek and Cyrillic letters; elsewhere marks make other letters."""
+WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of languages that put no spaces between words."""
 HEADING = re.compile(r"^\s*#+ *([^\n]*?)[.:]?$", re.MULTILINE)
 MARKUP = re.compile(r"[*_`~\"“”„«»<>|]+|^\s*#+", re.MULTILINE)
 KEYS = re.compile(
@@ -43,7 +47,7 @@ class Written:
 def written(text: str) -> Written:
     """The text without accents, markup and separators within numbers, numbers in digits."""
     text = unicodedata.normalize("NFKD", text)
-    text = "".join(character for character in text if not unicodedata.combining(character))
+    text = ACCENTS.sub(r"\1", text)
     text = text.replace("’", "'").replace("ß", "ss").replace("−", "-")
     text = HEADING.sub(r"\1!", text)
     text = KEYS.sub(lambda match: f"Ctrl+{(match[1] or match[2]).upper()}", MARKUP.sub(" ", text))
@@ -75,6 +79,8 @@ def mentions(
 
 def _spans(text: Written, wording: str, exact: bool) -> Iterator[tuple[int, int]]:
     wanted = " ".join(written(wording).low.split())
+    if not wanted:
+        return
     for match in _pattern(wanted, exact).finditer(text.low):
         yield match.span()
     if wanted in SHORT:
@@ -101,6 +107,8 @@ def _pattern(wanted: str, exact: bool = False) -> re.Pattern[str]:
             rf"(?<![\w.^])(?<!\s-)(?<!^-)(?<!\d[:,]){digits}"
             r"(?!\d|\.\d*[1-9]|[:,]\d|(?:st|nd|rd|th)\b)"
         )
+    if WITHOUT_SPACES.search(wanted):
+        return re.compile(re.escape(wanted))
     before = r"(?<![\w.])" if wanted[:1].isdigit() else r"(?<!\w)"
     if re.fullmatch(r"[a-z][a-z' -]*", wanted):
         letters = [re.escape(letter) for letter in wanted if letter not in " -"]

@@ -71,9 +71,10 @@ def _answers(sentence: str, inside: bool, later: bool, known: frozenset[str]) ->
     """Whether an exclamation or question is more than banter; `inside` where the fact is in it."""
     words = re.findall(r"[^\W_]+(?:'[^\W_]+)?", sentence)
     bare = [word for word in words if word not in BARE]
-    if inside and len(bare) <= MOST_WORDS_OF_A_BARE_ANSWER and words[0] not in GREETS:
+    first = words[0] if words else ""
+    if inside and len(bare) <= MOST_WORDS_OF_A_BARE_ANSWER and first not in GREETS:
         return True
-    if inside and not later and words[0] not in GREETS and not CHATS.search(sentence):
+    if inside and not later and first not in GREETS and not CHATS.search(sentence):
         return True
     echoes = any(is_among(word, known) and word not in said_around() for word in words)
     asserts = ASSERTS.search(sentence) and (echoes or ABOUT_IT.match(sentence))

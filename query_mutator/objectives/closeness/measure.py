@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from query_mutator.english.facts import judge_facts
+from query_mutator.english.facts.mentions import WITHOUT_SPACES
 from query_mutator.objectives.closeness.reference import Part, beyond_question, forms_of
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
@@ -23,8 +23,6 @@ MOST_OF_IT = 0.7
 """Share of what is to be said that counts as all of it."""
 WORDS_SHOWN = 6
 LONGEST_ANSWER = 4000
-WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
-"""Letters of languages that put no spaces between words."""
 
 
 @dataclass(frozen=True)

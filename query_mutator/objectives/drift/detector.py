@@ -78,7 +78,7 @@ class DriftDetector:
 
     def _compared(self, question: str, rewrite: str) -> tuple[Pair, Compared | Drift]:
         pair = Pair.of(question, rewrite)
-        if question == rewrite or pair.same_words:
+        if question == rewrite or (pair.told and pair.same_words):
             return pair, SAME
         return pair, compare(pair, self.meanings) if pair.told else NOTHING
 
@@ -89,7 +89,7 @@ class DriftDetector:
             value = (FOREIGN_SAME - cosine) / (FOREIGN_SAME - FOREIGN_OTHER)
             return Drift(min(1.0, max(0.0, value)), f"cosine of question and rewrite {cosine:.2f}")
         value = self._value(compared.numbers | cosines)
-        if compared.kinds[1] == STATEMENT != compared.kinds[0]:
+        if compared.kinds[1] == STATEMENT != compared.kinds[0] or not pair.same_signs:
             value = max(value, STATED)
         return Drift(value, reason(compared, value > CALIBRATED))
 
@@ -115,7 +115,7 @@ class DriftDetector:
 
 
 STATEMENT, STATED = "statement", 0.6
-"""An answer in the question's place is another text, however near its words."""
+"""An answer in the question's place is another text, however near its words; so are other signs."""
 MOST_SCALES = 5.0
 """A number further from its mean counts as being so far."""
 WORD_WEIGHT = 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass, field
 
 from query_mutator.objectives.drift.asked import asking_part
@@ -17,6 +18,9 @@ from query_mutator.objectives.drift.wording import (
     spelt,
     words_of,
 )
+
+SIGNS = re.compile("[<>≤≥√½¼¾#]")
+"""Signs that change what is asked; others come and go with the wording."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +92,18 @@ class Pair:
         return tuple(dict.fromkeys(word.text for word in self.told))
 
     @property
+    def same_signs(self) -> bool:
+        """Whether both have the same signs of those that change what is asked."""
+        return sorted(SIGNS.findall(self.question)) == sorted(SIGNS.findall(self.rewrite))
+
+    @property
     def same_words(self) -> bool:
         """Whether nothing but spelling, capitals and marks differ."""
         told = [word.text for word in self.told]
-        return told in ([word.text for word in self.typed], [word.text for word in self.asked])
+        return self.same_signs and told in (
+            [word.text for word in self.typed],
+            [word.text for word in self.asked],
+        )
 
     @property
     def foreign(self) -> bool:
