@@ -370,6 +370,7 @@ def test_a_line_that_is_being_written_is_left_and_a_rescored_run_goes_on(
     whole = log.read_bytes()
     log.write_bytes(whole + b'{"update": 4, "env"')
     assert main(["rescore", str(run)]) == 0
+    assert "ends in the middle of a line: rescored" in capsys.readouterr().err
     assert (run / "rescored" / "transitions.jsonl").read_bytes() == whole
     flags = ["--resume", "--run-dir", str(run), "--num-env-steps", "64"]
     assert main(["train", *flags]) == 0

@@ -11,7 +11,7 @@ from query_mutator.evaluation.comparison import POLICY
 from query_mutator.evaluation.gap import REWRITER, SCORE, Closed, Closer, Gap
 from query_mutator.evaluation.measuring import UNCHANGED
 from query_mutator.evaluation.moved import parts_told, with_interval
-from query_mutator.evaluation.statistics import Difference
+from query_mutator.evaluation.statistics import FEWEST_SHOWN, Difference
 
 NONE = "—"
 MARK = "*"
@@ -29,6 +29,11 @@ def gap_sentence(gap: Gap, best_single: str) -> str:
     by_policy = gap.closed_by(POLICY).share
     if not side.told or by_policy is None:
         change = f"{with_interval(side.gap)}{told}"
+        if side.gap.groups < FEWEST_SHOWN:
+            few = "is" if gap.pairs == 1 else "are"
+            return (
+                f"No gap is shown: {counted(gap.pairs, 'pair')} {few} too few to tell ({change})."
+            )
         return f"No gap is shown between clear and messy wording on {pairs}: {change}."
     says = f"Asked clearly, the same {pairs} score {with_interval(side.gap)} higher{told}: "
     says += "the policy closes "

@@ -14,7 +14,7 @@ from query_mutator.base.errors import UserError, refused
 from query_mutator.base.files import replaced_directory
 from query_mutator.base.locks import only_writer
 from query_mutator.base.stored import stored_as
-from query_mutator.base.terminal import printable, progress_bar, show_warnings
+from query_mutator.base.terminal import counted, printable, progress_bar, show_warnings
 from query_mutator.base.untrusted import read_lines
 from query_mutator.data import Question, load_questions, twins_of
 from query_mutator.evaluation.command import EVALUATION, SHIPPED, other_heldout
@@ -143,6 +143,10 @@ def _rescore_transitions(run: LoggedRun, new: Path) -> tuple[dict[str, Any], dic
             file.write(json_lines([one.line]))
             steps += 1
             bar.update()
+    if steps < total:
+        logger.warning(
+            "%s ends in the middle of a line: rescored %s before it", log, counted(steps, "step")
+        )
     if not steps:
         raise UserError(f"{run.directory.path} has made no step yet: there is nothing to rescore")
     return before.plain(), after.plain()
