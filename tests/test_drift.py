@@ -21,6 +21,7 @@ STORY = (
     "minutes are in two hours"
 )
 FREE = [
+    ("colosseum -> city??", "Which city is the Colosseum in?"),
     (SYDNEY, "What is the capital of Australia?"),
     (SYDNEY, "Which city is the capital of Australia?"),
     (BERLIN, "In which year did the Berlin Wall fall?"),

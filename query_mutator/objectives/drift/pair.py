@@ -19,8 +19,8 @@ from query_mutator.objectives.drift.wording import (
     words_of,
 )
 
-SIGNS = re.compile("[<>≤≥√½¼¾#]")
-"""Signs that change what is asked; others come and go with the wording."""
+SIGNS = re.compile("(?<![-=])[<>](?!-)|[≤≥√]")
+"""Signs that change what is asked; others, and arrows, come and go with the wording."""
 
 
 @dataclass(frozen=True)
