@@ -2,6 +2,7 @@
 
     python -m benchmarks.scoring.drift               # what its weights were learned on
     python -m benchmarks.scoring.drift --part test   # held-out twins, and rewrites never looked at
+    python -m benchmarks.scoring.drift --part test_2 # the same by another hand
     python -m benchmarks.scoring.drift --model DIR   # with another embedding model
 
 A twin asks the same: it should cost nothing. With `--part dev`, each question is judged by weights
@@ -20,7 +21,7 @@ from query_mutator.models.encoders import load_encoder
 from query_mutator.models.settings import PACKAGED_MODEL
 from query_mutator.objectives.drift.detector import shipped_detector
 
-PARTS = {"dev": "train", "test": "heldout"}
+PARTS = {"dev": "train", "test": "heldout", "test_2": "heldout"}
 """The rewrites of a part, and the split whose twins go with them."""
 
 
@@ -45,13 +46,13 @@ def _by_shipped(pairs: Sequence[Labelled], args: argparse.Namespace) -> list[flo
 
 
 def _by_others() -> list[tuple[Labelled, float]]:
-    from benchmarks.scoring.drift_learn import left_out
+    from benchmarks.scoring.drift_learn import TO_LEARN, left_out
 
     found = left_out()
     return [
         (pair, float(value))
         for pair, value in zip(found.pairs, found.values, strict=True)
-        if pair.source in ("twins", "dev")
+        if pair.source in ("twins", *TO_LEARN)
     ]
 
 

@@ -50,9 +50,11 @@ from query_mutator.objectives.refusal.detector import PROBE
 Rows = npt.NDArray[np.float32]
 
 FOLDS = 5
-WEIGHT_OF = {
-    "twins": 1.0, "turned": 0.5, "dev": 3.0, "train": 2.5, "train_2": 3.0, "made": 0.2,
-}  # fmt: skip
+FEW, MANY = ("dev", "train", "train_2"), ("train_3", "train_4", "train_5", "train_6")
+"""Files of labelled rewrites; of the latter, each question has four."""
+TO_LEARN = (*FEW, *MANY)
+WEIGHT_OF = {"twins": 1.0, "turned": 0.5, "made": 0.4}
+WEIGHT_OF |= dict.fromkeys(FEW, 3.0) | dict.fromkeys(MANY, 1.0)
 """How much a pair counts, by its source."""
 MADE_PAIRS = 9500
 FEWEST_QUESTIONS = 4
@@ -98,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found = left_out()
     print(f"threshold {found.threshold:.2f}, of {len(found.pairs)} pairs; each question by a model "
           "of others:")  # fmt: skip
-    for source in ("dev", "train", "train_2"):
+    for source in TO_LEARN:
         print(table([(pair, value) for pair, value in zip(found.pairs, found.values, strict=True)
                      if pair.source in ("twins", source)]))  # fmt: skip
     if not args.dry_run:
@@ -142,10 +144,9 @@ def pairs_to_learn_from() -> list[Labelled]:
     clean = list(twins("train"))
     made_pairs = made()
     chosen = np.random.default_rng(0).permutation(len(made_pairs))[:MADE_PAIRS]
-    return [
-        *clean, *turned(clean), *rewrites("dev"), *rewrites("train"), *rewrites("train_2"),
-        *(made_pairs[place] for place in sorted(chosen)),
-    ]  # fmt: skip
+    by_hand = [pair for part in TO_LEARN for pair in rewrites(part)]
+    some_made = [made_pairs[place] for place in sorted(chosen)]
+    return [*clean, *turned(clean), *by_hand, *some_made]
 
 
 def numbers_of(pairs: Sequence[Labelled], meanings: Meanings) -> list[dict[str, float]]:
