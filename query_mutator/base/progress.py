@@ -1,4 +1,4 @@
-"""How far a command is, where there is no terminal for a bar: in a log, in a job, through a pipe."""
+"""How far a command is, where there is no terminal for a bar: in a log, in a job, in a pipe."""
 
 from __future__ import annotations
 
