@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,7 @@ GYM = {
 LINES = DATA | GYM
 """Each line, and what its output says. Lines of another room are further entries here."""
 SERVED = "--port 8023"
+COMMIT = "0123456789" * 4
 
 
 def write_data(folder: Path) -> None:
@@ -66,21 +70,23 @@ def write_data(folder: Path) -> None:
 def local_hub(folder: Path) -> Path:
     """A home of the hub's cache, in which a tokenizer lies as the hub's library leaves it."""
     model = folder / "hub" / "models--gpt2"
-    commit = "0" * 40
     (model / "refs").mkdir(parents=True)
-    (model / "refs" / "main").write_text(commit)
+    (model / "refs" / "main").write_text(COMMIT)
     (model / "snapshots").mkdir()
-    hugging_face(model / "snapshots" / commit, eos_token="</s>")
+    hugging_face(model / "snapshots" / COMMIT, eos_token="</s>")
     return folder
 
 
-def process(command: list[str], folder: Path, home: Path) -> subprocess.CompletedProcess[str]:
+def process(
+    command: list[str], folder: Path, home: Path, **more: str
+) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "HF_HOME": str(home),
         "HF_HUB_OFFLINE": "1",
         "OMP_NUM_THREADS": "1",
+        **more,
     }
     environment.pop("HF_HUB_CACHE", None)
     return subprocess.run(
@@ -181,6 +187,86 @@ def test_a_model_that_is_not_in_the_cache_is_told_without_a_network(tmp_path: Pa
     )
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "l.jsonl").exists()
+
+
+class Hub(ThreadingHTTPServer):
+    """A hub on loopback that has one model: gpt2, with a tokenizer and with weights."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = hugging_face(folder, eos_token="</s>")
+        (folder / "model.safetensors").write_bytes(b"weights")
+        self.given: list[str] = []
+        super().__init__(("127.0.0.1", 0), HubRequest)
+
+
+class HubRequest(BaseHTTPRequestHandler):
+    server: Hub
+
+    def do_HEAD(self) -> None:
+        self.answer(with_body=False)
+
+    def do_GET(self) -> None:
+        self.answer(with_body=True)
+
+    def answer(self, *, with_body: bool) -> None:
+        path = self.path.partition("?")[0]
+        name = path.rpartition("/")[2]
+        body, status = b"{}", 200
+        files: list[dict[str, object]]
+        if path.startswith("/api/models/gpt2/tree/"):
+            files = [
+                {"type": "file", "path": one.name, "size": one.stat().st_size, "oid": "0"}
+                for one in self.server.folder.iterdir()
+            ]
+            body = json.dumps(files).encode()
+        elif path.startswith("/api/models/gpt2"):
+            files = [{"rfilename": one.name} for one in self.server.folder.iterdir()]
+            model = {"id": "gpt2", "_id": "0", "sha": COMMIT, "siblings": files, "private": False}
+            body = json.dumps(model).encode()
+        elif path.startswith(f"/gpt2/resolve/{COMMIT}/") and (self.server.folder / name).exists():
+            body = (self.server.folder / name).read_bytes()
+            self.server.given += [name] * with_body
+        elif path != "/":
+            status = 404
+        self.send_response(status)
+        self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_tokenizer_is_downloaded_once_and_without_the_weights(tmp_path: Path) -> None:
+    write_data(tmp_path)
+    words = ["data", "lengths", "build", "-d", "train.jsonl", "-t", "gpt2", "-o"]
+    command = [*LAUNCHERS["query-mutator"], *words]
+    home = tmp_path / "home"
+    with Hub(tmp_path / "gpt2_on_the_hub") as hub:
+        serving = threading.Thread(target=hub.serve_forever, daemon=True)
+        serving.start()
+        where = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}", "HF_HUB_OFFLINE": "0"}
+        done = process([*command, "first.jsonl"], tmp_path, home, **where)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert sorted(hub.given) == ["tokenizer.json", "tokenizer_config.json"]
+        hub.given.clear()
+        unknown = [*command[:-2], "no/such-model", "-o", "none.jsonl"]
+        done = process(unknown, tmp_path, home, **where)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("error: no tokenizer 'no/such-model': the hub does not give")
+        assert done.stderr.count("\n") == 1
+        hub.shutdown()
+        serving.join()
+    done = process([*command, "second.jsonl"], tmp_path, home, **where)
+    assert (done.returncode, done.stderr) == (0, ""), "the hub has gone, and is not needed"
+    first, second = ((tmp_path / f"{one}.jsonl").read_bytes() for one in ("first", "second"))
+    assert first == second
+    assert not hub.given
+    done = process(unknown, tmp_path, home, **where)
+    assert "is not in the local cache, and no hub answers" in done.stderr
 
 
 def test_a_buffer_that_is_there_is_added_to_or_made_anew(
