@@ -45,8 +45,9 @@ def hub_files(name: str, files: Sequence[str]) -> Path:
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
+    wanted = list(files)
     try:
-        folder = Path(snapshot_download(name, local_files_only=True))
+        folder = Path(snapshot_download(name, allow_patterns=wanted, local_files_only=True))
         if (folder / files[0]).is_file():
             return folder
     except (LocalEntryNotFoundError, HFValidationError):
@@ -55,7 +56,7 @@ def hub_files(name: str, files: Sequence[str]) -> Path:
         raise UserError(f"{name} is not in the local cache, and no hub answers to get it from")
     disable_progress_bars()
     try:
-        folder = Path(snapshot_download(name, allow_patterns=list(files)))
+        folder = Path(snapshot_download(name, allow_patterns=wanted))
     except Exception as error:  # what a hub, or what answers in its place, can do has no type
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(f"the hub does not give {name} ({why})") from error
