@@ -68,6 +68,7 @@ from batching.streaming import (
     StreamSample,
     WindowConfig,
 )
+from batching.streaming import Eviction as BufferEvictionPolicy
 
 __all__ = [
     "AsyncOfflineDatasetStream",
@@ -84,6 +85,7 @@ __all__ = [
     "BucketEfficiency",
     "BucketSpec",
     "BucketStats",
+    "BufferEvictionPolicy",
     "CheckpointPosition",
     "CollatedBatch",
     "DistributedConfig",

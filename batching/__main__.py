@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from batching.commands import analysis, generate, gym, lengths, plans, trajectories
-from query_mutator.base.terminal import OneLineParser, as_main, leave
+from batching.commands import analysis, data, generate, gym, lengths, plans, trajectories
+from batching.commands.parts import run_commands
+from query_mutator.base.terminal import as_main, leave
 
-GROUPS = (lengths, analysis, plans, generate, gym, trajectories)
+GROUPS = (lengths, analysis, plans, generate, gym, trajectories, data)
 ORDER = "in this order: lengths build, suggest, plan build, generate (docs/token_batching.md)"
 
 
 def run(argv: Sequence[str] | None = None, prog: str = "python -m batching") -> int:
     """What the command does; errors are raised."""
-    parser = OneLineParser(prog=prog, description=__doc__, epilog=ORDER)
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
-    for group in GROUPS:
-        group.add_commands(commands)
-    args: argparse.Namespace = parser.parse_args(argv)
-    code: int = args.run(args)
-    return code
+    return run_commands(argv, prog, __doc__, [group.add_commands for group in GROUPS], ORDER)
 
 
 main = as_main(run)

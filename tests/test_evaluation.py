@@ -13,7 +13,7 @@ from query_mutator.data.loading import DEFAULT_FILE
 from query_mutator.operators import load_operators
 from query_mutator.servers.simulated import Fault, SimulatedServer, answer_from_questions
 from query_mutator.training.trainer import Trainer
-from tests.conftest import same_weights
+from tests.conftest import FEW_QUESTIONS, same_weights
 from tests.test_training import scalars, train
 from train_query_mutator import main as train_main
 
@@ -57,6 +57,39 @@ def test_an_evaluation_ends_in_tables_a_picture_figures_and_a_verdict(
         gained = policy[part] - unchanged[part]
         assert found["apart"][part]["mean"] == pytest.approx(gained)
         assert f"{part} {gained:+.3f} [" in found["verdict"]["sentence"]
+
+
+def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main([str(run), *FEW, "--twins", "0"]) == 0
+    lines = [one for one in capsys.readouterr().err.splitlines() if one.startswith("evaluating: ")]
+    assert lines[0] == "evaluating: 0 of 18 questions"
+    assert lines[-1].startswith("evaluating: 18 of 18 questions, ")
+    assert lines[-1].endswith(" calls 0 failed")
+    assert 5 < len(lines) <= 12
+    assert main([str(run), *FEW, "--twins", "0"]) == 0
+    assert "evaluating" not in capsys.readouterr().err, "nothing was left to do"
+
+
+def test_as_many_questions_are_asked_as_the_run_was_to_be_evaluated_on(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "few"
+    few = ["--dataset", str(FEW_QUESTIONS), "--use-eval", "--eval-questions", "3"]
+    assert train(server, run, *few) == 0
+    assert figures(run)["questions"] == 3
+    available = 8
+    server.reset_stats()
+    capsys.readouterr()
+    assert main([str(run)]) == 0
+    told = capsys.readouterr().err
+    assert f"note: 3 of {available} held-out questions are asked, as the run's" in told
+    assert server.stats.generation_calls == 0, "they are those of the run's own evaluation"
+    assert main([str(run), "--num-questions", "all", "--twins", "0"]) == 0
+    assert figures(run)["questions"] == available
+    assert "are asked, as the run's" not in capsys.readouterr().err
 
 
 def test_what_has_been_measured_is_not_asked_again(

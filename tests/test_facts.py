@@ -48,6 +48,12 @@ NAMED = ("Who is the Eiffel Tower named after?", "It is named after Gustave Eiff
 PLURAL = ("What is the plural of goose?", "The plural of goose is geese.", ("geese",))
 STEAM = ("What does water become when it boils?", "Boiling water becomes steam.", ("steam",))
 
+WAR = ("When did the war begin?", "It began in 1939.", ("1939",))
+WAY = ("How far is it?", "It is 100 km away.", ("100 km", "100"))
+COLD = ("How cold is it?", "It is -5 degrees.", ("-5",))
+RATIO = ("What is 5 / 2?", "5 / 2 is 2.5.", ("2.5",))
+HALF = ("What share of it is water?", "50% of it is water.", ("50%",))
+
 CASES: dict[str, list[Case]] = {
     "a plain answer": [
         (PERU, "Lima", True),
@@ -78,6 +84,48 @@ CASES: dict[str, list[Case]] = {
         (TRAIN, "at 17:30, that is half past five", True),
         (TRAIN, "at half past six", False),
         (TRAIN, "At 5:35.", False),
+    ],
+    "one number of several": [
+        (LEGS, "6 or 8", False),
+        (LEGS, "An ant has six or eight legs.", False),
+        (LEGS, "4, maybe 6 legs or 8", False),
+        (LEGS, "4 or 6", False),
+        (LEGS, "6-8", False),
+        (LEGS, "4–6 legs", False),
+        (LEGS, "four to six legs", False),
+        (LEGS, "between 4 and 6", False),
+        (LEGS, "Between six and eight.", False),
+        (LEGS, "6 or 8? It is 6.", True),
+        (LEGS, "6, or six", True),
+        (LEGS, "6 or so", True),
+        (LEGS, "The 6-legged ant.", True),
+        (EGGS, "12-5 = 7", True),
+        (EGGS, "It falls from 12 to 7.", True),
+        (WAR, "1939-1945", True),
+        (WAY, "100 km or 62 miles", True),
+    ],
+    "the same number": [
+        (WAY, "100km", True),
+        (WAY, "100 kilometres", True),
+        (WAY, "It is 100 miles away.", False),
+        (WAY, "100", True),
+        (COLD, "minus five", True),
+        (COLD, "It is negative 5 degrees.", True),
+        (COLD, "−5 °C", True),
+        (COLD, "5", False),
+        (COLD, "plus five", False),
+        (EGGS, "minus seven", False),
+        (EGGS, "12 minus 5 is 7", True),
+        (EGGS, "Twelve minus 5 makes seven", True),
+        (RATIO, "2.50", True),
+        (RATIO, "$2.50", True),
+        (RATIO, "2.05", False),
+        (RATIO, "25", False),
+        (HALF, "50 percent", True),
+        (HALF, "fifty per cent of it", True),
+        (HALF, "50 %", True),
+        (HALF, "5 percent", False),
+        (HALF, "50 people", False),
     ],
     "reasoning with numbers": [
         (EGGS, "12 - 5 = 7", True),
@@ -221,6 +269,13 @@ def test_without_a_question_a_wording_that_is_not_denied_is_enough() -> None:
 
 
 ASKED = [PERU, LEGS, EGGS, TRAIN, COPY, VITAMIN, SNACK]
+
+
+def test_a_number_that_is_not_decided_on_is_none_without_the_question_either() -> None:
+    for answer, fact in (("8 or 10", ["8"]), ("8-10", ["8"]), ("100 miles", ["100 km", "100"])):
+        assert find_facts(answer, [fact]) == [False]
+    assert find_facts("8 or 10", [["8"], ["10"]]) == [False, False]
+    assert find_facts("1939 to 1945", [["1939"], ["1945"]]) == [True, True]
 
 
 @given(answer=st.text(), asked=st.sampled_from(ASKED))

@@ -143,6 +143,39 @@ def test_other_ways_to_write_it_are_understood(question: str, reference: str, an
     assert find_closeness(question, reference, answer).value > 0.9
 
 
+@pytest.mark.parametrize(
+    ("question", "reference", "right", "wrong"),
+    [
+        ("Which language has classes and pointers?", "C++", "It's C++.", "C"),
+        ("Which language has classes and pointers?", "It is C++.", "C++", "C#"),
+        ("Which language is from Redmond?", "C#", "C#", "C"),
+        ("What is 8 - 50?", "-42", "8 - 50 = -42", "42"),
+        ("How many degrees is it?", "It is −42 degrees.", "-42", "It is 42 degrees."),
+        ("Can penguins fly?", "No, they can't.", "No.", "Yes."),
+        ("Can penguins fly?", "No, they can't.", "No, they can’t", "Penguins are birds."),
+        ("Can penguins fly?", "No, they cannot.", "Penguins can't fly.", "Yes, they can fly."),
+        ("Is a whale a fish?", "No.", "No, it is a mammal.", "Absolutely!"),
+        ("Is Rome in Italy?", "Yes, it is.", "Rome is in Italy.", "Rome isn't in Italy."),
+        ("Is Rome in Italy?", "Yes", "Of course, Rome is in Italy.", "Not really."),
+        ("Is Pluto a planet?", "No, it is a dwarf planet.", "A dwarf planet.", "Yes, a planet."),
+    ],
+)
+def test_signs_minus_and_yes_or_no_are_words_too(
+    question: str, reference: str, right: str, wrong: str
+) -> None:
+    assert find_closeness(question, reference, right).value > 0.9
+    assert find_closeness(question, reference, reference).value > 0.9
+    assert find_closeness(question, reference, wrong).value < 0.1
+
+
+def test_a_bare_no_is_a_part_of_a_reference_that_says_more() -> None:
+    reference = "No, Pluto is a dwarf planet."
+    bare = find_closeness("Is Pluto a planet?", reference, "No.")
+    assert 0.5 < bare.value < 1.0
+    assert bare.why == "says no; the reference adds: dwarf; the answer has not: dwarf"
+    assert find_closeness("Is Pluto a planet?", reference, "Yes, a dwarf planet.").value == 0.0
+
+
 def test_one_thing_of_two_gets_a_part() -> None:
     question, reference = "What do you sew with?", "You need a needle and thread."
     both = find_closeness(question, reference, "A thread and a needle.")

@@ -145,7 +145,7 @@ def test_runs_of_other_programs_are_left_out_with_a_warning(
     assert f"{foreign} is left out" in capsys.readouterr().err
     assert "foreign" not in Parsed(page).text
     assert experiments(["report", str(foreign), "-o", str(tmp_path / "other.html")]) == 2
-    assert "report needs a run of train_query_mutator.py" in capsys.readouterr().err
+    assert "report needs a run of `python train_query_mutator.py`" in capsys.readouterr().err
 
 
 def test_a_line_that_is_still_being_written_is_not_counted(tmp_path: Path) -> None:

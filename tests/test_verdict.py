@@ -178,10 +178,12 @@ def test_no_number_of_questions_shows_a_difference_that_is_0() -> None:
     assert judge(paired_differences({"gain": [0.5]})["gain"], 0.02) == (CANNOT_TELL, None)
 
 
-def test_a_few_equal_questions_need_so_many_that_being_equal_says_something() -> None:
+def test_a_few_equal_questions_say_nothing_of_how_many_would_do() -> None:
     few = paired_differences({"gain": [0.0] * 5})["gain"]
-    outcome, needed = judge(few, 0.02)
-    assert (outcome, needed) == (CANNOT_TELL, statistics.FEWEST_EQUAL)
+    assert judge(few, 0.02) == (CANNOT_TELL, None)
+    sentence = decide(compared(few, few)).sentence
+    assert "; all changed alike, and fewer than 10 that do tell nothing of others." in sentence
+    assert "would be needed" not in sentence
     enough = paired_differences({"gain": [0.0] * statistics.FEWEST_EQUAL})["gain"]
     assert judge(enough, 0.02)[0] == NO_HELP
 
@@ -315,6 +317,18 @@ def compared(gain: Difference, lead: Difference, *, single: str = "good") -> Fin
 def test_every_outcome_has_its_sentence(gain: Difference, sentence: str) -> None:
     verdict = decide(compared(gain, difference(-0.01, 0.01)))
     assert verdict.sentence == sentence.format(asked="on 80 questions it was not trained on")
+
+
+@pytest.mark.parametrize(
+    ("available", "said"),
+    [
+        (1453, "; about 1,454 would be needed, more than the 1,453 that there are."),
+        (1454, "; about 1,454 would be needed."),
+    ],
+)
+def test_it_says_where_more_would_be_needed_than_there_are(available: int, said: str) -> None:
+    found = compared(difference(-0.1, 0.2, groups=40), difference(-0.01, 0.01))
+    assert decide(found, available=available).sentence.endswith(said)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,11 @@ DEFAULT_NUM_EDGES = 4
 
 
 class Goal(StrEnum):
-    """What the edges are to be best for."""
+    """What the edges are to be best for; longer names are understood.
+
+    >>> Goal("minimize_waste"), Goal("balance_buckets")
+    (<Goal.WASTE: 'waste'>, <Goal.BALANCE: 'balance'>)
+    """
 
     WASTE = "waste"
     """The fewest padded tokens."""
@@ -39,6 +43,11 @@ class Goal(StrEnum):
     MEMORY = "memory"
     """The least memory for attention, which grows with the square of the padded length: the least
     sum of these squares. (The peak cannot be lowered: the longest sample sets it.)"""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Goal | None:
+        names = [f"minimize_{cls.WASTE}", f"{cls.BALANCE}_buckets", f"minimize_{cls.MEMORY}"]
+        return list(cls)[names.index(value)] if isinstance(value, str) and value in names else None
 
 
 def suggest_edges(

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from batching.core import BucketSpec, IntArray
 
 GOALS = ("waste", "balance", "memory")
+LONG_NAMES = {
+    "minimize_waste": "waste",
+    "balance_buckets": "balance",
+    "minimize_memory": "memory",
+}
 MOST_BUCKETS = 256
 MOST_BINS = 1_000
 
@@ -35,7 +40,7 @@ def add_commands(commands: Commands) -> None:
     """The three commands."""
     histogram = add_command(
         commands, "histogram", "show how long the samples are", run_histogram,
-        example="python -m batching histogram -c lengths.jsonl --plot lengths.png",
+        example="-c lengths.jsonl --plot lengths.png",
     )  # fmt: skip
     _add_shared(histogram)
     histogram.add_argument(
@@ -45,7 +50,7 @@ def add_commands(commands: Commands) -> None:
     analyze = add_command(
         commands, "analyze", "show what buckets make of the samples, and whether another way "
         "is better", run_analyze,
-        example="python -m batching analyze -c lengths.jsonl --bucket-edges 128,256,512 -b 4096",
+        example="-c lengths.jsonl --bucket-edges 128,256,512 -b 4096",
     )  # fmt: skip
     _add_shared(analyze)
     analyze.add_argument(
@@ -55,13 +60,14 @@ def add_commands(commands: Commands) -> None:
     add_budget(analyze)
     suggest = add_command(
         commands, "suggest", "find the best bucket edges there are for a goal", run_suggest,
-        example="python -m batching suggest -c lengths.jsonl --goal waste -n 8",
+        example="-c lengths.jsonl --goal waste -n 8",
     )  # fmt: skip
     _add_shared(suggest)
     add = suggest.add_argument
     add(
-        "--goal", choices=GOALS, default="waste",
-        help="the least padding (default), buckets of like size, or the least memory for attention",
+        "--goal", choices=GOALS, default="waste", type=lambda name: LONG_NAMES.get(name, name),
+        help="the least padding (default), buckets of like size, or the least memory for attention "
+        f"(or by their longer names: {', '.join(LONG_NAMES)})",
     )  # fmt: skip
     add(
         "-n", "--num-buckets", type=at_least(2, MOST_BUCKETS), default=5, metavar="N",

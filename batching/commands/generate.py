@@ -23,8 +23,7 @@ def add_commands(commands: Commands) -> None:
     """`generate`."""
     parser = add_command(
         commands, "generate", "write the batches of a plan as .npz files", run,
-        example="python -m batching generate -p plan -d examples/batching/texts.jsonl -t bytes "
-        "-o batches",
+        example="-p plan -d examples/batching/texts.jsonl -t bytes -o batches",
     )  # fmt: skip
     add_plan(parser)
     add_dataset(parser)

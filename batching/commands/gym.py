@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ from batching.commands.parts import (
     bar,
     pairs,
     print_json,
+    run_commands,
 )
 from batching.commands.sample_output import (
     add_outputs,
     check_output,
     open_buffer,
     save_buffer,
+    settle_outputs,
     summary,
 )
 from query_mutator.base.errors import UserError
@@ -45,19 +48,31 @@ DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8023
 MOST_EPISODES = 1_000_000
 LONGEST_MOVES = 10_000
 LAST_SEED = 2**31 - 1
+ABOUT = "play puzzles and keep their moves as samples"
 
 
 def add_commands(commands: Commands) -> None:
-    """`gym run` and `gym info`."""
-    group = add_group(commands, "gym", "play puzzles and keep their moves as samples")
+    """`gym`, with both of its commands."""
+    add_both(add_group(commands, "gym", ABOUT))
+
+
+def run(argv: Sequence[str] | None = None, prog: str = "query-mutator gym") -> int:
+    """What the command does; errors are raised."""
+    return run_commands(argv, prog, ABOUT, [add_both])
+
+
+def add_both(commands: Commands) -> None:
+    """`run` and `info`."""
     run = add_command(
-        group, "run", "play episodes as the puzzle's hints say, and keep their moves", run_episodes,
-        example="python -m batching gym run -n 20 --game order -o samples.jsonl",
+        commands, "run", "play episodes as the puzzle's hints say, and keep their moves",
+        run_episodes,
+        example="-n 20 --game order -o samples.jsonl",
     )  # fmt: skip
     _add_puzzle(run)
     played = run.add_argument_group("episodes")
     played.add_argument(
-        "-n", "--episodes", type=at_least(1, MOST_EPISODES), default=10, metavar="N",
+        "-n", "--episodes", "--num-episodes", type=at_least(1, MOST_EPISODES), default=10,
+        metavar="N",
         help="how many are played (default 10)",
     )  # fmt: skip
     played.add_argument(
@@ -72,8 +87,8 @@ def add_commands(commands: Commands) -> None:
     add_tokenizer(samples, default="bytes")
     add_outputs(samples)
     info = add_command(
-        group, "info", "show the opening of a puzzle and how it is played", run_info,
-        example="python -m batching gym info --game lights",
+        commands, "info", "show the opening of a puzzle and how it is played", run_info,
+        example="--game lights",
     )  # fmt: skip
     _add_puzzle(info)
     add_json(info)
@@ -84,6 +99,10 @@ def _add_puzzle(parser: argparse.ArgumentParser) -> None:
         "puzzle", "in this process, unless a server is named by --host or --port"
     )
     add = group.add_argument
+    add(
+        "--mock", action="store_true",
+        help="in this process, as without --host and --port; with them it is refused",
+    )  # fmt: skip
     add("--host", metavar="NAME", help=f"of a puzzle server (default {DEFAULT_HOST})")
     add("--port", type=at_least(1, 65_535), metavar="N", help=f"its port (default {DEFAULT_PORT})")
     add("--game", default="lights", metavar="NAME", help="here: lights or order (default lights)")
@@ -101,6 +120,7 @@ def run_episodes(args: argparse.Namespace) -> int:
     from batching.streaming.sample_files import SampleWriter
 
     show_warnings()
+    settle_outputs(args)
     check_output(args)
     played = 0
     with contextlib.ExitStack() as stack:
@@ -171,6 +191,8 @@ def _opening(args: argparse.Namespace, config: GymConfig) -> GymObservation:
 
 
 def _is_server(args: argparse.Namespace) -> bool:
+    if args.mock and (args.host is not None or args.port is not None):
+        raise UserError("--mock plays in this process: leave it out, or --host and --port")
     return args.host is not None or args.port is not None
 
 

@@ -36,8 +36,7 @@ def add_commands(commands: Commands) -> None:
     group = add_group(commands, "lengths", "measure the texts of a data set, in tokens")
     build = add_command(
         group, "build", "tokenise every text once and keep its length", run_build,
-        example="python -m batching lengths build -d examples/batching/texts.jsonl -t bytes "
-        "-o lengths.jsonl",
+        example="-d examples/batching/texts.jsonl -t bytes -o lengths.jsonl",
     )  # fmt: skip
     add_dataset(build)
     add_tokenizer(build)
@@ -48,7 +47,7 @@ def add_commands(commands: Commands) -> None:
     add_overwrite(build)
     stats = add_command(
         group, "stats", "how many samples and tokens there are, and how long they are", run_stats,
-        example="python -m batching lengths stats -c lengths.jsonl",
+        example="-c lengths.jsonl",
     )  # fmt: skip
     add_lengths(stats, "-c", "--cache")
     add_json(stats)

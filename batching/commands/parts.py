@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LONGEST_EDGE = 2**40
 PARTIAL = ".partial"
 NO_EDGES = "none"
+MAKES = "`lengths build` makes"
 LONGEST_HEADER = 2**16
 
 Item = TypeVar("Item")
@@ -34,14 +35,14 @@ def add_command(
     *,
     example: str,
 ) -> argparse.ArgumentParser:
-    """A command that calls `run`, with an example under its help."""
+    """A command that calls `run`, with an example of its flags under its help."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=about,
         description=f"{about[:1].upper()}{about[1:]}.",
-        epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.epilog = f"example:\n  {parser.prog} {example}"
     parser.set_defaults(run=run)
     return parser
 
@@ -50,6 +51,23 @@ def add_group(commands: Commands, name: str, about: str) -> Commands:
     """A command that has commands of its own."""
     parser = commands.add_parser(name, help=about, description=f"{about[:1].upper()}{about[1:]}.")
     return parser.add_subparsers(dest="subcommand", required=True, parser_class=OneLineParser)
+
+
+def run_commands(
+    argv: Sequence[str] | None,
+    prog: str,
+    about: str | None,
+    adders: Iterable[Callable[[Commands], None]],
+    epilog: str | None = None,
+) -> int:
+    """What the command that is named on a command line does; `adders` add those there are."""
+    parser = OneLineParser(prog=prog, description=about, epilog=epilog)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
+    for add in adders:
+        add(commands)
+    args = parser.parse_args(argv)
+    code: int = args.run(args)
+    return code
 
 
 def add_lengths(parser: Any, *flags: str) -> None:
@@ -71,8 +89,9 @@ def add_dataset(parser: Any) -> None:
     """The flag that names a data set."""
     parser.add_argument(
         "-d", "--dataset", required=True, type=Path, metavar="FILE",
-        help="a .jsonl or .csv with text, prompt and completion, or messages; a .txt with a text "
-        "on each line; or the directory of a run, whose good rewrites are taken",
+        help="a .jsonl, .csv or .parquet with text, prompt and completion, instruction and "
+        "response, or messages; a .txt with a text on each line; or the directory of a run, whose "
+        "good rewrites are taken",
     )  # fmt: skip
 
 
@@ -80,8 +99,8 @@ def add_tokenizer(parser: Any, *, default: str | None = None) -> None:
     """The flag that names a tokenizer."""
     parser.add_argument(
         "-t", "--tokenizer", required=default is None, default=default, metavar="NAME",
-        help="bytes, embedded (that of the shipped model), a tokenizer.json or its directory, or "
-        "a .gguf" + (f" (default {default})" if default else ""),
+        help="bytes, embedded (that of the shipped model), a tokenizer.json or its directory, a "
+        ".gguf, or a model on the hub, as gpt2" + (f" (default {default})" if default else ""),
     )  # fmt: skip
 
 
@@ -145,9 +164,9 @@ def open_lengths(path: Path) -> LengthCache:
             "The same `lengths build` command goes on with it"
         )
     if not path.exists():
-        raise UserError(f"there is no {path}; `python -m batching lengths build` makes it")
+        raise UserError(f"there is no {path}; {MAKES} it")
     if not is_lengths(path):
-        raise UserError(f"{path} holds no lengths; `python -m batching lengths build` makes them")
+        raise UserError(f"{path} holds no lengths; {MAKES} them")
     cache = LengthCache.open(path, read_only=True)
     if not len(cache):
         raise UserError(f"{path} holds no lengths")

@@ -23,7 +23,7 @@ def add_info(group: Commands) -> None:
     """`plan info`."""
     parser = add_command(
         group, "info", "what a plan holds, and how well it uses its tokens", run_info,
-        example="python -m batching plan info -p plan",
+        example="-p plan",
     )  # fmt: skip
     add_plan(parser)
     add_json(parser)

@@ -19,7 +19,7 @@ def add_shard(group: Commands) -> None:
     """`plan shard`."""
     parser = add_command(
         group, "shard", "deal a plan out to ranks, each with as many steps", run_shard,
-        example="python -m batching plan shard -p plan -w 4 -o shards",
+        example="-p plan -w 4 -o shards",
     )  # fmt: skip
     add_plan(parser)
     add = parser.add_argument

@@ -27,7 +27,7 @@ def add_verify(group: Commands) -> None:
     """`plan verify`."""
     parser = add_command(
         group, "verify", "build a plan again and tell what differs (exit code 1)", run_verify,
-        example="python -m batching plan verify -p plan -l lengths.jsonl",
+        example="-p plan -l lengths.jsonl",
     )  # fmt: skip
     add_plan(parser)
     add_lengths(parser, "-l", "--lengths")

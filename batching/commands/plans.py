@@ -39,9 +39,9 @@ DEFAULT_BUDGET, DEFAULT_EDGES, DEFAULT_LONGEST = 16_384, (128, 256, 512, 1024), 
 """Written out here so that --help need not load what knows them; a test compares."""
 
 
-def add_commands(commands: Commands) -> None:
+def add_commands(commands: Commands, *, name: str = "plan") -> None:
     """`plan build`, `plan info`, `plan verify` and `plan shard`."""
-    group = add_group(commands, "plan", "plan batches that anyone can build again")
+    group = add_group(commands, name, "plan batches that anyone can build again")
     _add_build(group)
     add_info(group)
     add_verify(group)
@@ -51,7 +51,7 @@ def add_commands(commands: Commands) -> None:
 def _add_build(group: Commands) -> None:
     parser = add_command(
         group, "build", "build a plan from lengths", run_build,
-        example="python -m batching plan build -l lengths.jsonl -e 2 -b 4096 --throughput -o plan",
+        example="-l lengths.jsonl -e 2 -b 4096 --throughput -o plan",
     )  # fmt: skip
     files = parser.add_argument_group("files")
     add_lengths(files, "-l", "--lengths")

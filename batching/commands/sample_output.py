@@ -25,7 +25,8 @@ def add_outputs(parser: Any) -> None:
     add = parser.add_argument
     add(
         "-o", "--output", type=Path, metavar="FILE",
-        help="samples as JSON lines, which `lengths build` takes as a data set",
+        help="samples as JSON lines (.jsonl), which `lengths build` takes as a data set; a "
+        "FILE.json is a --buffer",
     )  # fmt: skip
     add_overwrite(parser)
     add(
@@ -37,6 +38,17 @@ def add_outputs(parser: Any) -> None:
         help=f"how many samples a buffer holds when it is made (default {DEFAULT_SIZE})",
     )  # fmt: skip
     add("--eviction", choices=EVICTION, help="which sample makes room in it (default fifo)")
+
+
+def settle_outputs(args: argparse.Namespace) -> None:
+    """Takes an output that is named as a buffer for one; to replace it makes it anew."""
+    output: Path | None = args.output
+    args.new_buffer = False
+    if output is None or output.suffix.lower() != ".json":
+        return
+    if args.buffer is not None:
+        raise UserError(f"-o {output} is a buffer, and --buffer names another: leave one out")
+    args.output, args.buffer, args.new_buffer = None, output, args.overwrite
 
 
 def check_output(args: argparse.Namespace) -> None:
@@ -51,7 +63,9 @@ def check_output(args: argparse.Namespace) -> None:
             f"{output} is there already; choose another -o, or replace it with --overwrite"
         )
     if output.suffix.lower() != ".jsonl":
-        raise UserError(f"samples are JSON lines: -o must end in .jsonl, not {output.name!r}")
+        raise UserError(
+            f"-o must end in .jsonl (samples) or .json (a buffer of them), not {output.name!r}"
+        )
     if not output.parent.is_dir():
         raise UserError(f"there is no directory {output.parent}")
 
@@ -79,7 +93,7 @@ def open_buffer(args: argparse.Namespace) -> Iterator[ReplayBuffer | None]:
 def _buffer(path: Path, args: argparse.Namespace) -> ReplayBuffer:
     from batching.streaming import ReplayBuffer
 
-    if not path.exists():
+    if not path.exists() or args.new_buffer:
         return ReplayBuffer(args.buffer_size or DEFAULT_SIZE, args.eviction or "fifo")
     buffer = ReplayBuffer.load(path)
     for flag, wanted, found in (

@@ -15,6 +15,7 @@ from batching.commands.sample_output import (
     check_output,
     open_buffer,
     save_buffer,
+    settle_outputs,
     summary,
 )
 from query_mutator.base.errors import UserError
@@ -31,11 +32,11 @@ def add_commands(commands: Commands) -> None:
     """`trajectories`."""
     parser = add_command(
         commands, "trajectories", "turn the rewrites of a training run into samples", run,
-        example="python -m batching trajectories -r runs/NAME --improved -o rewrites.jsonl",
+        example="-r runs/NAME --improved -o rewrites.jsonl",
     )  # fmt: skip
     parser.add_argument(
         "-r", "--run", dest="directory", required=True, type=Path, metavar="DIR",
-        help=f"the directory of a run of train_query_mutator.py, with its {TRANSITIONS}",
+        help=f"the directory of a training run, with its {TRANSITIONS}",
     )  # fmt: skip
     chosen = parser.add_argument_group("which", "without these: every rewrite that was tried")
     chosen.add_argument(
@@ -62,6 +63,7 @@ def _number(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Writes the samples, all of them or none."""
     show_warnings()
+    settle_outputs(args)
     check_output(args)
     with open_buffer(args) as buffer:
         _write(args, buffer)

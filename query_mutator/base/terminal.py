@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TextIO, cast
 from query_mutator.base.errors import ServerUnavailableError, UserError
 
 LONGEST_LINE = 500
+OWN_PACKAGES = ("query_mutator", "ppo", "batching", "")
 BREAKS = "\n\t\r\v\f\x85\u2028\u2029"
 DRIVING = {"Cc", "Cf", "Cs", "Co"}
 """Control characters, invisible ones that turn text around, halves of others, private ones."""
@@ -23,8 +24,13 @@ DRIVING = {"Cc", "Cf", "Cs", "Co"}
 
 def command_line(name: str) -> str:
     """How this user types a command: as installed, or as a script of the checkout."""
-    if os.path.basename(sys.argv[0]).startswith("query-mutator"):
+    folder, script = os.path.split(sys.argv[0])
+    if script.startswith("query-mutator"):
         return f"query-mutator {name}"
+    if script == "__main__.py" and os.path.basename(folder) == "query_mutator":
+        return f"python -m query_mutator {name}"
+    if name == "batching":
+        return "python -m batching"
     return "python mutate_query.py" if name == "mutate" else f"python {name}_query_mutator.py"
 
 
@@ -32,6 +38,10 @@ class OneLineParser(argparse.ArgumentParser):
     """Says what is wrong with a command line in one line, without the whole usage."""
 
     def error(self, message: str) -> NoReturn:
+        _, _, names = message.partition(" required: ")
+        for action in self._actions if names else ():
+            if action.choices and not action.option_strings and action.dest in names.split(", "):
+                message += f": {', '.join(map(str, action.choices))}"
         raise UserError(f"{message} (--help lists all flags)")
 
 
@@ -77,6 +87,15 @@ def _exit_code(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in OWN_PACKAGES:
+            traceback.print_exc()
+            return 1
+        say_error(
+            f"{sys.executable} has no {error.name}, which is needed here.\n"
+            "In a checkout: `make setup`, then .venv/bin/python in place of python"
+        )
+        return 2
     except Exception:  # a bug; its traceback may quote anything, so it is printed in here
         traceback.print_exc()
         return 1

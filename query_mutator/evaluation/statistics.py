@@ -48,16 +48,14 @@ class Difference:
     def needed_to_exclude(self, distance: float) -> int | None:
         """Pairs with which the interval would end before `distance` from this mean.
 
-        Four times in five, that is. None where no number of pairs would do, or where one pair
-        does not tell how others would differ.
+        Four times in five, that is. None where no number of pairs would do, or where those there
+        are, one alone or all alike, do not tell how others would differ.
 
         >>> Difference(0.1, -0.1, 0.3, error=0.1, critical=2.0, groups=50).needed_to_exclude(0.1)
         404
         """
-        if self.groups < 2 or distance <= 0:
+        if self.groups < 2 or distance <= 0 or self.error == 0:
             return None
-        if self.error == 0:
-            return FEWEST_EQUAL
         reach = (self.critical + stats.norm.ppf(POWER)) * self.error
         return int(np.ceil(self.groups * (reach / distance) ** 2))
 

@@ -12,7 +12,7 @@ from query_mutator.evaluation.defaults import MARGIN
 from query_mutator.evaluation.measuring import UNCHANGED
 from query_mutator.evaluation.moved import which_moved, with_interval
 from query_mutator.evaluation.several import BEST_SINGLE, Together
-from query_mutator.evaluation.statistics import Difference
+from query_mutator.evaluation.statistics import FEWEST_EQUAL, Difference
 
 HELPS = "helps"
 NO_HARM = "does no harm"
@@ -31,8 +31,13 @@ class Conclusion:
     """Questions that would settle it, where it cannot be told."""
 
 
-def decide(findings: Findings, *, margin: float = MARGIN) -> Conclusion:
-    """The conclusion on the policy against the question unchanged, and beside the best operator."""
+def decide(
+    findings: Findings, *, margin: float = MARGIN, available: int | None = None
+) -> Conclusion:
+    """The conclusion on the policy against the question unchanged, and beside the best operator.
+
+    `available` is how many questions there are to ask.
+    """
     name = findings.best_single
     if name == UNCHANGED:
         beside = "No single operator was better than unchanged on the training questions."
@@ -40,7 +45,9 @@ def decide(findings: Findings, *, margin: float = MARGIN) -> Conclusion:
         lead = findings.against(f"best single: {name}")
         beside = beside_best_single(lead, f"always using {name}", margin)
     gain = findings.against(UNCHANGED)
-    return _conclusion("The policy", gain, findings.apart, findings.questions, beside, margin)
+    return _conclusion(
+        "The policy", gain, findings.apart, findings.questions, beside, margin, available
+    )
 
 
 def decide_together(together: Together, *, margin: float = MARGIN) -> Conclusion:
@@ -53,6 +60,7 @@ def decide_together(together: Together, *, margin: float = MARGIN) -> Conclusion
         together.questions,
         beside_best_single(lead, "what was best on training questions", margin),
         margin,
+        together.available,
     )
 
 
@@ -63,6 +71,7 @@ def _conclusion(
     questions: int,
     beside: str,
     margin: float,
+    available: int | None,
 ) -> Conclusion:
     outcome, needed = judge(gain, margin)
     if needed:  # pairs are meanings, which may have several questions each
@@ -82,9 +91,19 @@ def _conclusion(
         sentence = f"{subject} does not help: {asked}, {worse} ({measured}){moved}."
     else:
         sentence = f"Cannot tell with so few questions: {asked}, the change is {measured}"
-        sentence += f"; about {needed:,} would be needed" if needed else ""
-        sentence += f"{moved}."
+        sentence += f"{_what_would_do(gain, needed, available)}{moved}."
     return Conclusion(outcome, sentence, needed)
+
+
+def _what_would_do(gain: Difference, needed: int | None, available: int | None) -> str:
+    """How a sentence that cannot tell goes on: what would settle it."""
+    if needed is None:
+        alike = gain.groups > 1 and gain.error == 0
+        few = f"; all changed alike, and fewer than {FEWEST_EQUAL} that do tell nothing of others"
+        return few if alike else ""
+    if available is not None and needed > available:
+        return f"; about {needed:,} would be needed, more than the {available:,} that there are"
+    return f"; about {needed:,} would be needed"
 
 
 def judge(gain: Difference, margin: float) -> tuple[str, int | None]:

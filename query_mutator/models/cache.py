@@ -29,6 +29,8 @@ from query_mutator.models.calls import Call, Reply
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
+ANOTHER = "name another with --cache"
+INSTEAD = f"{ANOTHER}, or use --no-cache"
 TABLE = "responses (key BLOB PRIMARY KEY, model TEXT, reply TEXT, created REAL) WITHOUT ROWID"
 BUSY_TIMEOUT_MS = 10_000
 PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
@@ -60,7 +62,9 @@ class ResponseCache:
     is not found or not kept; where the file fails, the run goes on without. Either is said once.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, instead: str = INSTEAD) -> None:
+        """`instead` is what a message says can be done where the file cannot be used."""
+        self._instead = instead
         self.path = Path(os.path.expanduser(path))
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -83,8 +87,7 @@ class ResponseCache:
                 self.close()
                 clear = "clear it (`query-mutator cache clear`), " * _is_damaged(self.path, error)
                 raise UserError(
-                    f"cannot use the cache {self.path}: {_why(error)}; {clear}name another with "
-                    "--cache, or use --no-cache"
+                    f"cannot use the cache {self.path}: {_why(error)}; {clear}{instead}"
                 ) from error
 
     def _open(self) -> None:
@@ -103,7 +106,7 @@ class ResponseCache:
         elif found != FORMAT:
             raise UserError(
                 f"the cache {self.path} has format {found}, this version reads format "
-                f"{FORMAT}; name another with --cache, or use --no-cache"
+                f"{FORMAT}; {self._instead}"
             )
 
     def get(self, key: bytes) -> Reply | None:
@@ -263,8 +266,11 @@ def run(argv: Sequence[str] | None = None, prog: str = "query-mutator cache") ->
     path = Path(args.cache) if args.cache else default_cache_file()
     if not path.exists():
         raise UserError(f"there is no cache {path}")
+    if path.is_file() and not path.stat().st_size:  # to open it would make it a database
+        print(printable(f"{path} is empty: it holds no replies"))
+        return 0
     try:
-        with contextlib.closing(ResponseCache(path)) as cache:
+        with contextlib.closing(ResponseCache(path, instead=ANOTHER)) as cache:
             if args.command == "clear":
                 print(printable(f"{cache.clear()} replies removed from {path}"))
                 return 0

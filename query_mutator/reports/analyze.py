@@ -6,7 +6,7 @@ import argparse
 import math
 from pathlib import Path
 
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import UserError, refused
 from query_mutator.reports.tables import FORMATS
 
 
@@ -62,8 +62,9 @@ def run(args: argparse.Namespace) -> int:
     check_tags(tags, runs)
     text = rendered(compare(runs, group_runs(runs, args.group), tags, goals), args.format)
     if args.output:
-        # The name of a directory need not be text.
-        Path(args.output).write_text(text, encoding="utf-8", errors="replace")
+        with refused(f"cannot write {args.output}"):
+            # The name of a directory need not be text.
+            Path(args.output).write_text(text, encoding="utf-8", errors="replace")
         print(f"written: {args.output}")
     else:
         print(text, end="")

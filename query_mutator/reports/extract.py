@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import UserError, refused
 from query_mutator.base.stored import without_infinities
 from query_mutator.base.terminal import counted, printable
 from query_mutator.reports.runs import Run, check_tags, load_runs, named_runs
@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     tags = list(dict.fromkeys(args.metrics))
     for one in runs:
         check_tags(tags, [one])
-    many = _write(runs, tags, Path(args.output), as_json=suffix != ".csv")
+    with refused(f"cannot write {args.output}"):
+        many = _write(runs, tags, Path(args.output), as_json=suffix != ".csv")
     print(f"written: {args.output}, {counted(many, 'point')}")
     return 0
 

@@ -54,7 +54,7 @@ def parse_grid(texts: Sequence[str]) -> list[Dimension]:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=3)
             hint = f"; near: {', '.join(near)}" if near else ""
-            raise UserError(f"--grid: train_query_mutator.py has no flag --{name}{hint}")
+            raise UserError(f"--grid: `{command_line('train')}` has no flag --{name}{hint}")
         if f"--{name}" in OWN_FLAGS:
             raise UserError(f"--grid cannot be over --{name}: the sweep sets it (--seeds N)")
         if name == "cache":

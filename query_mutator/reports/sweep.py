@@ -11,7 +11,7 @@ from pathlib import Path
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import at_least
-from query_mutator.base.terminal import counted, show_warnings
+from query_mutator.base.terminal import command_line, counted, show_warnings
 from query_mutator.reports.grid import Dimension, SweptRun, label, parse_grid, plan
 
 EXAMPLE = (
@@ -24,11 +24,11 @@ MOST_JOBS = 64
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """The command line of `sweep`."""
     parser.epilog = EXAMPLE
+    train = f"`{command_line('train')}`"
     add = parser.add_argument
     add(
         "--grid", action="append", default=[], metavar="NAME=VALUE,VALUE",
-        help="a flag of train_query_mutator.py and the values to try (repeatable: every "
-        "combination is trained)",
+        help=f"a flag of {train} and the values to try (repeatable: every combination is trained)",
     )  # fmt: skip
     add("--seeds", type=at_least(1), default=3, help="runs of each combination (default 3)")
     add(
@@ -44,7 +44,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="all runs use one response cache: cheaper, but speeds are then not compared (else "
         "each run has a cache of its own and pays for its own calls)",
     )  # fmt: skip
-    add("flags", nargs="*", metavar="-- FLAGS", help="flags of train_query_mutator.py")
+    add("flags", nargs="*", metavar="-- FLAGS", help=f"flags of {train}")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -243,7 +243,12 @@ def build_parser(prog: str, description: str) -> argparse.ArgumentParser:
 
 def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Settings:
     """The settings of a command line: defaults, then the config file, then the flags."""
-    given = vars(parser.parse_args(argv))
+    namespace, others = parser.parse_known_args(argv)
+    given = vars(namespace)
+    if others and given.get("resume") and not others[0].startswith("-"):
+        raise UserError(f"--resume takes no directory: write --resume --run-dir {others[0]}")
+    if others:
+        parser.error(f"unrecognized arguments: {' '.join(others)}")
     values: dict[str, Any] = {}
     if given.get("resume"):
         if not given.get("run_dir"):

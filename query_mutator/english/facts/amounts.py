@@ -6,7 +6,7 @@ import re
 
 from query_mutator.english.facts.opening import LEADS
 from query_mutator.english.facts.tokens import is_among, stem, words_of
-from query_mutator.english.words import words_in
+from query_mutator.english.facts.units import is_another_unit
 
 NUMBER = re.compile(
     r"(?<![\w.])(?<!\s-)(?<!^-)[$€£]?(\d+(?:[.:]\d+|h\d\d)*)(?![a-z]*\d)(?!(?:st|nd|rd|th)\b)"
@@ -25,17 +25,7 @@ CONCLUDES = re.compile(
 CONVERTS = re.compile(r"[^=+*/×÷]*=[^=+*/×÷]*")
 ASIDE = re.compile(r"\bunlike\b[^,.!?\n]*(?:,\s*(?:which|who|whose)\b[^,.!?\n]*)?,")
 """What is set apart: "unlike insects, which have six,"."""
-UNITS = tuple(
-    words_in(units)
-    for units in (
-        "second minute hour day week month year decade century",
-        "millimeter centimeter meter kilometer inch foot feet yard mile",
-        "milligram gram kilogram ounce pound ton",
-        "milliliter liter cup pint gallon",
-        "cent dime quarter dollar pence penny euro",
-    )
-)
-UNIT = re.compile(r"\s*([a-z]+)")
+UNIT = re.compile(r"[\s-]*([a-z]+)")
 CONTRASTS = re.compile(r"\b(?:but|while|whereas)\b")
 
 
@@ -121,6 +111,4 @@ def is_other_unit(after: str, words: frozenset[str]) -> bool:
     match = UNIT.match(after.lower())
     if match is None or is_among(match[1], words):
         return False
-    unit = match[1].replace("metre", "meter").replace("litre", "liter").removesuffix("s")
-    asked = {word.removesuffix("s").replace("metre", "meter") for word in words}
-    return any(unit in family and asked & family for family in UNITS) and unit not in asked
+    return is_another_unit(match[1], words)

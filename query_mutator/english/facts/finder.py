@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from query_mutator.english.facts.judging import Fact, Mention, find_mentions
+from query_mutator.english.facts.judging import DECIDED_AGAINST, Fact, Mention, find_mentions
 from query_mutator.english.facts.weighing import Weights, probability
 
 NOT_MENTIONED = "not mentioned"
@@ -30,7 +30,8 @@ def find_facts(
 ) -> list[bool]:
     """For each fact, a list of wordings, whether the answer gives it.
 
-    Without the question it is enough that a wording is there and not denied.
+    Without the question it is enough that a wording is there, and not denied, of another unit or
+    one of several numbers.
 
     >>> find_facts("It has EIGHT legs, not 1,000.", [["8", "eight"], ["1000"], ["six"]])
     [True, False, False]
@@ -60,8 +61,8 @@ def _judge(answer: str, fact: Fact, question: str, reference: str, only: bool) -
     mentions = find_mentions(answer, question, reference, fact)
     if question or not mentions:
         return decide(mentions, only, shipped_weights())
-    here = [mention for mention in mentions if mention.veto != "denied"]
-    return Found(bool(here), here[0].said if here else "denied", float(bool(here)))
+    here = [mention for mention in mentions if mention.veto not in DECIDED_AGAINST]
+    return Found(bool(here), here[0].said if here else mentions[0].veto, float(bool(here)))
 
 
 def decide(mentions: Sequence[Mention], only: bool, weights: Weights) -> Found:

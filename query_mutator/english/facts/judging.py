@@ -21,6 +21,7 @@ from query_mutator.english.facts.opening import answer_begins
 from query_mutator.english.facts.runs import Run, Span, runs_of
 from query_mutator.english.facts.signs import signs
 from query_mutator.english.facts.tokens import said_around, tokens_of, words_of
+from query_mutator.english.facts.undecided import IN_A_RANGE, NOT_CHOSEN, undecided_number
 from query_mutator.english.facts.wordings import is_its_sign, short_wordings
 from query_mutator.english.spelling import correct_spelling
 
@@ -28,6 +29,9 @@ Fact = tuple[str, ...]
 LONGEST = 4000
 """Characters that are looked through: an answer has been given by then."""
 MOST_MENTIONS = 8
+DENIED, OTHER_UNIT = "denied", "of another unit"
+DECIDED_AGAINST = (DENIED, OTHER_UNIT, NOT_CHOSEN, IN_A_RANGE)
+"""What keeps a wording from being a fact even where the question is not known."""
 LAST_WORD = re.compile(r"\S+(?=\s*\Z)")
 ASKS_FOR_A_FORM = re.compile(
     r"\b(?:spel|plural|singular|tense|contraction|comparative|superlative|past|adjective|adverb|"
@@ -90,7 +94,7 @@ def _mention(context: Context, span: Span, fact: Fact) -> Mention:
     rivals = context.rivals(own)
     return Mention(
         said=text.raw[span[0] : span[1]],
-        veto=_veto(context, span, own),
+        veto=_veto(context, span, own, fact),
         signs=signs(context, own, rivals, span),
         rival=context.words(rivals[0]) if rivals else "",
         amount=_amount(context, fact)
@@ -100,20 +104,34 @@ def _mention(context: Context, span: Span, fact: Fact) -> Mention:
     )
 
 
-def _veto(context: Context, span: Span, own: Run) -> str:
+def _veto(context: Context, span: Span, own: Run, fact: Fact) -> str:
     if context.is_denied(span):
-        return "denied"
+        return DENIED
+    if undecided := _undecided(context, span, fact):
+        return undecided
     if context.is_ascribed(span):
         return "what others believe"
     if context.is_beside(span):
         return "only beside another thing"
-    if context.text.low[span[1] - 1].isdigit() and is_other_unit(
-        context.text.low[span[1] :], words_of(correct_spelling(context.question))
-    ):
-        return "of another unit"
     if (answer := context.answered_before(own)) is not None:
         return f"another answer comes first: {context.words(answer)}"
-    return "one of several" if context.is_one_of_several(span) else ""
+    return NOT_CHOSEN if context.is_one_of_several(span) else ""
+
+
+def _undecided(context: Context, span: Span, fact: Fact) -> str:
+    """Why a number is not the one that is meant, by what stands beside it."""
+    low = context.text.low
+    number = NUMBER.match(low[span[0] : span[1]].replace(" ", ""))
+    if number is None or ":" in number[1] or "h" in number[1]:
+        return ""
+    written_fact = " ".join(fact)
+    if low[span[1] - 1].isdigit():
+        meant = words_of(correct_spelling(context.question)) | words_of(written_fact)
+        if is_other_unit(low[span[1] :], meant | words_of(context.reference)):
+            return OTHER_UNIT
+        known = numbers_in(written(f"{written_fact} {context.reference}").low)
+        return undecided_number(low, number[1], span[1], known)
+    return ""
 
 
 def _amount(context: Context, fact: Fact) -> str:

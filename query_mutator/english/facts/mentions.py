@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from query_mutator.english.facts.units import written_forms
 from query_mutator.english.numbers import fold_numbers
 from query_mutator.english.spelling import is_word
 
@@ -17,6 +18,13 @@ WITHOUT_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 """Letters of languages that put no spaces between words."""
 HEADING = re.compile(r"^\s*#+ *([^\n]*?)[.:]?$", re.MULTILINE)
 MARKUP = re.compile(r"[*_`~\"“”„«»<>|]+|^\s*#+", re.MULTILINE)
+MINUS = re.compile(
+    r"(^\s*|\n\s*|[^\w\s,)]\s*|\b(?:is|are|was|be|to|of|at|about|exactly|gives|makes|get|equals)\s+|"
+    r"\b(?=negative))(?:minus|negative) (?=\d)",
+    re.IGNORECASE,
+)
+"""That of a number, where nothing stands before it to take the number from."""
+PERCENT = re.compile(r"(?<=\d)(?:[ -]?per ?cent\b| +%)", re.IGNORECASE)
 KEYS = re.compile(
     r"\b(?:ctrl|control|strg)\b\W+(?:(?:key|and|then|press|hit|push|tap|plus|the|letter|button|"
     r"together|with|while|pressing|hold|down)\W+)*([a-z])\b(?!')|\^([a-z])\b",
@@ -52,6 +60,7 @@ def written(text: str) -> Written:
     text = HEADING.sub(r"\1!", text)
     text = KEYS.sub(lambda match: f"Ctrl+{(match[1] or match[2]).upper()}", MARKUP.sub(" ", text))
     text = fold_numbers(re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text))
+    text = PERCENT.sub("%", MINUS.sub(r"\1-", text))
     low = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
     return Written(text, low)
 
@@ -95,14 +104,20 @@ def _spans(text: Written, wording: str, exact: bool) -> Iterator[tuple[int, int]
 
 @lru_cache(maxsize=20_000)
 def _pattern(wanted: str, exact: bool = False) -> re.Pattern[str]:
+    measured = re.fullmatch(r"(\d+(?:\.\d+)?)[ -]?([a-z]+)", wanted)
+    if measured and (unit := written_forms(measured[2])):
+        return re.compile(rf"(?<![\w.]){re.escape(measured[1])}[ -]?{unit}(?!\w)")
     if re.fullmatch(r"\d+(?:[.:]\d+)?", wanted):
-        digits = wanted
-        if wanted.isdigit() and len(wanted) > 3:
+        whole, _, fraction = wanted.partition(".")
+        fraction = fraction.rstrip("0")
+        digits = whole.replace(":", "[:.h]")
+        if fraction:
+            digits += f"[.,:h]{fraction}0*"  # 2.5, 2.50
+        elif whole.isdigit() and len(whole) > 3:
             # 8000, 8 000, 8.000
-            head = len(wanted) % 3 or 3
-            groups = [wanted[:head], *(wanted[i : i + 3] for i in range(head, len(wanted), 3))]
+            head = len(whole) % 3 or 3
+            groups = [whole[:head], *(whole[i : i + 3] for i in range(head, len(whole), 3))]
             digits = r"[ .,']?".join(groups)
-        digits = digits.replace(":", "[:.h]") if ":" in wanted else digits
         return re.compile(
             rf"(?<![\w.^])(?<!\s-)(?<!^-)(?<!\d[:,]){digits}"
             r"(?!\d|\.\d*[1-9]|[:,]\d|(?:st|nd|rd|th)\b)"

@@ -15,12 +15,15 @@ from pathlib import Path
 from query_mutator.english.facts import judge_facts
 from query_mutator.english.facts.mentions import WITHOUT_SPACES
 from query_mutator.objectives.closeness.reference import Part, beyond_question, forms_of
+from query_mutator.objectives.closeness.yes_or_no import means_yes, says_yes, without_yes_or_no
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
 UNLIKELY, LIKELY = 0.05, 0.9
 """Probabilities that the point is given as the answer which count 0 and 1."""
 MOST_OF_IT = 0.7
 """Share of what is to be said that counts as all of it."""
+OF_YES_OR_NO = 0.5
+"""The share of a right yes or no in a reference that says more."""
 WORDS_SHOWN = 6
 LONGEST_ANSWER = 4000
 
@@ -31,6 +34,9 @@ class Closeness:
 
     value: float
     why: str
+
+
+NOTHING_TO_COMPARE = Closeness(0.0, "the reference has no words to compare")
 
 
 @functools.cache
@@ -51,9 +57,33 @@ def find_closeness(question: str, reference: str, answer: str) -> Closeness:
     answer = answer[:LONGEST_ANSWER]
     if WITHOUT_SPACES.search(reference):
         return _by_letters(question, reference, answer)
-    parts = beyond_question(question, reference, point_weights())
+    decided = says_yes(reference)
+    if decided is None:
+        return _by_words(question, reference, reference, answer)
+    said = says_yes(answer)
+    shown = "yes" if decided else "no"
+    if said is not None and said != decided:
+        return Closeness(0.0, f"the reference says {shown}; the answer does not")
+    agrees = said is not None or means_yes(question, answer) == decided
+    rest = _by_words(question, without_yes_or_no(reference), reference, answer)
+    if rest is NOTHING_TO_COMPARE:
+        return Closeness(
+            float(agrees),
+            f"the reference says {shown}; so does the answer"
+            if agrees
+            else f"the reference says {shown}; the answer does not",
+        )
+    if not agrees:
+        return rest
+    value = min(1.0, (OF_YES_OR_NO + (1 - OF_YES_OR_NO) * rest.value) / MOST_OF_IT)
+    return Closeness(value, f"says {shown}; {rest.why}")
+
+
+def _by_words(question: str, said: str, reference: str, answer: str) -> Closeness:
+    """How far an answer gives what `said`, all of a reference or some of it, adds."""
+    parts = beyond_question(question, said, point_weights())
     if not parts:
-        return Closeness(0.0, "the reference has no words to compare")
+        return NOTHING_TO_COMPARE
     together = _marks(answer, [part.wordings for part in parts], question, reference)
     given = {
         part: max(marks, _word_by_word(part, answer, question, reference) if marks < 1 else 0.0)
@@ -96,6 +126,6 @@ def _by_letters(question: str, reference: str, answer: str) -> Closeness:
     pairs = {reference[i : i + 2] for i in range(len(reference) - 1)}
     added = {pair for pair in pairs if pair not in question and pair.isalnum()}
     if not added:
-        return Closeness(0.0, "the reference has no words to compare")
+        return NOTHING_TO_COMPARE
     share = sum(pair in answer for pair in added) / len(added)
     return Closeness(share, f"{share:.0%} of the letters that the reference adds")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,8 @@ BRITISH = (
     ("iz(?=e|ing)", "is"),
     ("gray", "grey"),
 )
+SIGNS_AT_AN_END = re.compile(r"[+#]+(?![+#\w])")
+"""Those of C++ and F#, not that of Ctrl+C."""
 CORE = 0.3
 """A word with this share of the weightiest word's weight must be said."""
 
@@ -112,13 +114,35 @@ def forms_of(word: str) -> tuple[str, ...]:
 
 
 def words_said(reference: str) -> list[Token]:
-    """The words and signs of a reference."""
-    return tokens_of(written(reference[:LONGEST_REFERENCE]), 0, frozenset())
+    """The words and signs of a reference; a sign that is part of a word is not taken off it.
+
+    >>> [token.raw for token in words_said("C++ is -42, not C - 42.")]
+    ['C++', 'is', '-42', ',', 'not', 'C', '-', '42', '.']
+    """
+    text = written(reference[:LONGEST_REFERENCE])
+    tokens: list[Token] = []
+    for token in tokens_of(text, 0, frozenset()):
+        before = tokens[-1] if tokens else None
+        if before and before.end == token.start and _belong_together(text.low, before, token):
+            span = slice(before.start, token.end)
+            token = replace(token, text=text.low[span], raw=text.raw[span], start=before.start)
+            tokens.pop()
+        tokens.append(token)
+    return tokens
+
+
+def _belong_together(low: str, before: Token, token: Token) -> bool:
+    """Whether a word and the sign at its end, or a minus and its number, are one: C++, C#, -42."""
+    if SIGNS_AT_AN_END.match(low, token.start):
+        return before.text[0].isalpha()
+    ahead = low[before.start - 1] if before.start else " "
+    return before.text == "-" and token.text[0].isdigit() and not (ahead.isalnum() or ahead == ")")
 
 
 def words_asked(question: str) -> frozenset[str]:
     """The words of a question and their stems, as typed and as they should be spelt."""
-    return words_of(question) | words_of(correct_spelling(question))
+    typed = frozenset(token.text for token in words_said(question))
+    return typed | words_of(question) | words_of(correct_spelling(question))
 
 
 def words_added(said: Sequence[Token], question: str, asked: frozenset[str]) -> list[int]:
@@ -142,7 +166,12 @@ def words_added(said: Sequence[Token], question: str, asked: frozenset[str]) -> 
 
 def has_content(token: Token) -> bool:
     """Whether it is a word that carries meaning."""
-    return token.text[0].isalnum() and token.text not in _EMPTY
+    return _begins(token.text).isalnum() and token.text not in _EMPTY
+
+
+def _begins(word: str) -> str:
+    """The first letter or digit of a word, after a minus."""
+    return word.removeprefix("-")[:1]
 
 
 def _chosen(question: str, words: Sequence[str]) -> set[str]:
@@ -173,7 +202,7 @@ def point_features(said: Sequence[Token], places: Sequence[int], asked: frozense
     rows = []
     for place in places:
         word = said[place].text
-        number = word[0].isdigit()
+        number = _begins(word).isdigit()
         before = said[place - 1].text if place else ""
         after = said[place + 1].text if place + 1 < len(said) else ""
         rows.append(

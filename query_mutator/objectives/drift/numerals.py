@@ -5,17 +5,12 @@ from __future__ import annotations
 import functools
 import re
 
+from query_mutator.english import numbers
+
 listed = re.compile(r"\S+").findall
 """The words of a list that is written as a text."""
-_UNITS = listed(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-)
-_TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")
-NUMBERS = {word: float(value) for value, word in enumerate(_UNITS)} | {
-    word: 10.0 * value for value, word in enumerate(_TENS, 2)
-}
-SCALES = {"hundred": 100.0, "thousand": 1000.0, "million": 1e6, "billion": 1e9}
+NUMBERS = {word: float(value) for word, value in numbers.VALUES.items()}
+SCALES = {word: float(scale) for word, scale in numbers.SCALES.items()}
 RANKS = {
     "first": 1.0, "second": 2.0, "third": 3.0, "fourth": 4.0, "fifth": 5.0, "sixth": 6.0,
     "seventh": 7.0, "eighth": 8.0, "ninth": 9.0, "tenth": 10.0, "twelfth": 12.0, "half": 0.5,
@@ -33,8 +28,8 @@ _DIGITS = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)(?:st|nd|rd|th|s)?")
 def number_of(word: str) -> float | None:
     """The value of a word that is a number.
 
-    >>> number_of("1,000"), number_of("20th"), number_of("seven"), number_of("seventh")
-    (1000.0, 20.0, 7.0, None)
+    >>> number_of("1,000"), number_of("20th"), number_of("fourty"), number_of("seventh")
+    (1000.0, 20.0, 40.0, None)
     """
     found = _DIGITS.fullmatch(word.replace(",", ""))
     return float(found[1]) if found else NUMBERS.get(word)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from query_mutator.base.errors import UserError, refused
-from query_mutator.base.terminal import printable
+from query_mutator.base.terminal import command_line, printable
 
 if TYPE_CHECKING:
     from query_mutator.reports.runs import Run
@@ -76,8 +76,8 @@ def _ours(paths: Sequence[str | Path]) -> list[Run]:
             logger.warning("%s is left out: it has no %s", run.path, TRANSITIONS)
     if not ours:
         raise UserError(
-            "report needs a run of train_query_mutator.py, which has made steps; "
-            "query-mutator analyze reads those of other programs"
+            f"report needs a run of `{command_line('train')}`, which has made steps; "
+            "query-mutator compare reads those of other programs"
         )
     return ours
 
