@@ -183,14 +183,45 @@ def test_labelled_rows_are_of_their_side_of_the_split_and_complete(part: str, sp
         ("answers/dev_real", "train"),
         ("answers/test_natural", "heldout"),
         ("answers/test_real", "heldout"),
-        ("rewrites/train_2", "train"),
+        *((f"rewrites/train_{number}", "train") for number in range(2, 7)),
+        ("rewrites/test_2", "heldout"),
     ],
 )
 def test_further_labelled_rows_are_of_their_side_of_the_split(file: str, split: str) -> None:
     rows = rows_of(f"{file}.jsonl")
     assert len(rows) >= 200
     assert {QUESTIONS[row["id"]].split for row in rows} == {split}
-    assert all(row["question"] == QUESTIONS[row["id"]].question for row in rows)
+    twins = {row["id"]: row["twin"] for row in TWINS}
     for row in rows:
+        assert row["question"] in (QUESTIONS[row["id"]].question, twins[row["id"]])
         if "facts" in row:
             assert len(row["facts"]) == len(QUESTIONS[row["id"]].key_facts)
+
+
+PAIRS = [
+    row
+    for file in sorted((DATA / "pairs").glob("*.jsonl"))
+    for row in rows_of(f"pairs/{file.name}")
+]
+
+
+def test_pairs_to_learn_rewriting_from_are_whole_and_of_all_styles() -> None:
+    assert len(PAIRS) > 3000
+    assert all(row["typed"].strip() and row["meant"].strip() for row in PAIRS)
+    meant = Counter(" ".join(row["meant"].casefold().split()) for row in PAIRS)
+    assert max(meant.values()) == 1
+    styles = Counter(row["style"] for row in PAIRS)
+    assert set(styles) == {*STYLES, "plain"}
+    assert min(styles.values()) > 200
+    assert {row["category"] for row in PAIRS} == {one.category for one in QUESTIONS.values()}
+
+
+def test_no_pair_to_learn_rewriting_from_asks_what_is_held_out(encoder: Encoder) -> None:
+    twins = {row["id"]: row["twin"] for row in TWINS}
+    held_out = [
+        one.question if one.columns["style"] == "clear" else twins[one.id]
+        for one in QUESTIONS.values()
+        if one.split == "heldout"
+    ]
+    meant = encoder.encode([row["meant"] for row in PAIRS])
+    assert (meant @ encoder.encode(held_out).T).max() < 0.76
