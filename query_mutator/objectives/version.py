@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-SCORING = 3
+SCORING = 4
 """To be raised with any change of what a shipped objective pays for.
 
+4: drift learned from four more hands; ranges, choices and other units are no facts; yes, no, signs
+and negative numbers count in closeness.
 3: key facts are understood as people write them; closeness counts what an answer says beyond the
 question; drift is the asking of another question, and to leave a side story out is none.
 2: key facts by their words; closeness to the reference, an echo of the question included; drift by
