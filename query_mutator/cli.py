@@ -30,6 +30,10 @@ COMMANDS = {
     "sweep": ("query_mutator.reports.sweep", "train with all combinations of some flags"),
     "bench": ("query_mutator.bench.command", "measure ways to make many calls at once"),
     "batching": ("batching.__main__", "texts to batches of a budget of tokens"),
+    "export-adapter": (
+        "query_mutator.commands.export_adapter",
+        "a tuned rewriter for llama.cpp and Ollama",
+    ),
     "cache": ("query_mutator.models.cache", "look after the kept answers"),
     "setup": ("query_mutator.commands.setup", "fetch the weights of the embedded models"),
     "serve-embedded": ("query_mutator.servers.embedded", "serve the embedded model by itself"),
