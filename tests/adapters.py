@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from query_mutator.base.weights import gguf_path
+from query_mutator.tuning.export import export_adapter
 
 
 @functools.cache
@@ -59,4 +62,25 @@ def save_adapter(
                 weight.mul_(size)
     wrapped.save_pretrained(str(directory))
     wrapped.unload()
+    return directory
+
+
+def rewriter_directory(directory: Path, *, seed: int = 1, size: float = 0.02) -> Path:
+    """What a trainer leaves, with random weights for the embedded model, made without torch."""
+    from safetensors.numpy import save_file
+
+    rng = np.random.default_rng(seed)
+    adapter = directory / "adapter"
+    adapter.mkdir(parents=True)
+    tensors: dict[str, Any] = {}
+    for block in range(0, 30, 3):
+        for part, (outputs, inputs) in {"mlp.down": (576, 1536), "self_attn.q": (576, 576)}.items():
+            name = f"base_model.model.model.layers.{block}.{part}_proj"
+            a, b = rng.normal(size=(2, inputs)), rng.normal(size=(outputs, 2))
+            tensors[f"{name}.lora_A.weight"] = (a * inputs**-0.5).astype(np.float32)
+            tensors[f"{name}.lora_B.weight"] = (b * size).astype(np.float32)
+    save_file(tensors, adapter / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": 2, "lora_alpha": 64, "bias": "none"}
+    (adapter / "adapter_config.json").write_text(json.dumps(config))
+    export_adapter(adapter, "embedded", directory)
     return directory

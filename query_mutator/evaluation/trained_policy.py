@@ -142,7 +142,9 @@ def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
     settings = replace(changed(settings, changes), judge_server=[], judge_model=None)
     settings = replace(settings, max_outage=min(settings.max_outage, LONGEST_OUTAGE_S))
     trained = load_trained(directory, settings, operators)
-    return LoadedPolicy(trained, open_models(model_settings(settings)), settings.max_workers)
+    return LoadedPolicy(
+        trained, open_models(model_settings(settings, operators)), settings.max_workers
+    )
 
 
 def same_task(run: RunDirectory, task: Task) -> bool:
@@ -166,6 +168,8 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
         given["use_batching"] = True
     if "server" in given:
         given |= {"mutator_server": [], "target_server": [], "judge_server": []}
+        if given["server"] not in ("embedded", ["embedded"]):  # whose rewriter the run had
+            given.setdefault("rewriter", None)
     else:
         check_servers_of_file(servers_in(asdict(settings)), "the run's config.json")
     settings = replace(settings, **parsed_fields(given))

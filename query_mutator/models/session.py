@@ -58,6 +58,7 @@ def open_models(settings: ModelSettings | None = None) -> Models:
         mutator_model=connection.mutator_model,
         target_model=connection.target_model,
         judge_model=connection.judge_model,
+        rewriter_model=connection.rewriter_model,
         max_tokens_mutation=settings.max_tokens_mutation,
         max_tokens_answer=settings.max_tokens_answer,
         temperature_mutation=settings.temperature_mutation,

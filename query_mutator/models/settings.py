@@ -50,6 +50,8 @@ class ModelSettings:
     target_model: str | None = None
     judge_model: str | None = None
     embedding_model: str = PACKAGED_MODEL
+    rewriter: str | Path | None = None
+    """Adapter of the embedded mutator: a file or a directory; None: the shipped one; `none`."""
     slots: int | None = None
     """Of the embedded server; None: by the machine."""
     timeout_s: float = 60.0

@@ -78,6 +78,13 @@ class Settings:
     embedding_model: str = flag(
         "minilm", "minilm (packaged), a directory, or an embedding model on the server"
     )
+    rewriter: str | None = flag(
+        None,
+        "adapter of the embedded model that rewrites: a GGUF or a directory of train-mutator "
+        "(default: the shipped one; none: none)",
+        parse=str,
+        metavar="PATH",
+    )
     timeout: float = flag(60.0, "deadline of a call, in seconds", above=0, at_most=MAX_SECONDS)
     load_timeout: float = flag(
         600.0,
