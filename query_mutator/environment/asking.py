@@ -11,6 +11,7 @@ from query_mutator.models.calls import Outcome
 from query_mutator.models.flows import Encode
 from query_mutator.models.roles import Roles
 from query_mutator.operators import Operator
+from query_mutator.operators.tuned import tuned_messages
 
 DEFAULT_REFUSAL = "I'm sorry, but I can't help with that."
 """What stands in for the answer of a target call that failed."""
@@ -70,10 +71,12 @@ async def mutation_flow(
     if not operator.needs_model:
         edited = operator.edit(query)
         return Mutation(edited, operator.wrap(edited), operator.name)
-    outcome = await roles.mutation_call(operator.messages(query), seed=seed)
+    tuned = operator.tuned and bool(roles.rewriter_model)
+    messages = tuned_messages(query) if tuned else operator.messages(query)
+    outcome = await roles.mutation_call(messages, seed=seed, tuned=tuned)
     if outcome.failed:
         return Mutation(query, query, operator.name, outcome)
-    rewrite, refused = operator.read_rewrite(query, outcome.text)
+    rewrite, refused = operator.read_rewrite(query, outcome.text, shown_examples=not tuned)
     if not refused and operator.preserves_meaning and rewrite != query:
         vectors = await Encode((query, correct_spelling(query), rewrite))
         fidelity = float(np.max(vectors[:2] @ vectors[2]))
