@@ -48,6 +48,8 @@ class Rewritten:
     """Of every operator, and of `stop`, at the first choice; the most probable first."""
     failed: str = ""
     """Why a call failed; what had been reached before it stands."""
+    refused: str = ""
+    """Why a model's rewrite was not used."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class TrainedPolicy:
             episode.state.answer,
             self._named(episode.probabilities),
             episode.failure.reason if episode.failure else "",
+            "; ".join(filter(None, (one.mutation.refused for one in episode.rewrites))),
         )
 
     def _named(self, probabilities: Sequence[float]) -> dict[str, float]:

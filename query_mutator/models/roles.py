@@ -27,6 +27,8 @@ class Roles:
     temperature_answer: float = 0.0
     num_ctx: int = 2048
     seed: int = 0
+    faithful: bool = True
+    """Whether a rewrite that asks something else is refused before it is answered."""
 
     def mutation_call(
         self, messages: Sequence[Message], *, seed: int | None = None, tuned: bool = False

@@ -65,6 +65,7 @@ def open_models(settings: ModelSettings | None = None) -> Models:
         temperature_answer=settings.temperature_answer,
         num_ctx=settings.num_ctx,
         seed=settings.seed,
+        faithful=settings.faithful,
     )
     return Models(client, roles, encoder, connection)
 

@@ -66,6 +66,8 @@ class ModelSettings:
     temperature_mutation: float = 0.0
     temperature_answer: float = 0.0
     seed: int = 0
+    faithful: bool = True
+    """Whether a rewrite that asks something else is refused."""
     cache_file: str | Path | None = None
     group_by_model: bool | None = None
     """Whether two models take turns on a server; None: it is found out."""

@@ -184,6 +184,7 @@ def model_settings(settings: Settings, operators: Sequence[Operator]) -> ModelSe
         temperature_mutation=settings.temperature_mutation,
         temperature_answer=settings.temperature_answer,
         seed=settings.seed,
+        faithful=settings.faithful,
         cache_file=(settings.cache or default_cache_file()) if settings.use_cache else None,
         group_by_model=settings.group_by_model or None,
     )
