@@ -40,7 +40,8 @@ async def unfaithful_flow(question: str, rewrite: str) -> str:
 def _lost(compared: Compared) -> str:
     """What must not be left out, though a side story may have held it; "" where nothing is.
 
-    Of 591 clear twins of messy training questions, 2 are refused for a number, 3 for a name and 3 for a negation.
+    Of 591 clear twins of messy training questions, 2 are refused for a number, 3 for a name and 3
+    for a negation.
     """
     numbers = [number for number in compared.lost_numbers if number not in IN_PASSING]
     if numbers and compared.kinds[0] in COUNTING:
