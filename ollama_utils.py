@@ -23,7 +23,7 @@ from query_mutator.environment.asking import (
 from query_mutator.models.encoders import Vectors, load_encoder
 from query_mutator.models.flows import Encode, Flow, Result, encode_handler
 from query_mutator.models.session import Models, open_models
-from query_mutator.operators import Operator, load_operators, select_operators
+from query_mutator.operators import Operator, select_operators, shipped_operators
 
 __all__ = [
     "DEFAULT_REFUSAL",
@@ -97,14 +97,14 @@ def _operator(operator: Operator | str) -> Operator:
     if isinstance(operator, Operator):
         return operator
     try:
-        return select_operators(_default_operators(), [operator])[0]
+        return select_operators(_shipped_operators(), [operator])[0]
     except UserError as error:
         raise ValueError(str(error)) from error
 
 
 @functools.cache
-def _default_operators() -> list[Operator]:
-    return load_operators()
+def _shipped_operators() -> list[Operator]:
+    return shipped_operators()
 
 
 @functools.cache

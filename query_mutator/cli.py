@@ -32,6 +32,10 @@ COMMANDS = {
     "batching": ("batching.__main__", "texts to batches of a budget of tokens"),
     "data": ("batching.commands.data", "the same under longer names, as data lengths build"),
     "gym": ("batching.commands.gym", "play puzzles and keep their moves as samples"),
+    "export-adapter": (
+        "query_mutator.commands.export_adapter",
+        "a tuned rewriter for llama.cpp and Ollama",
+    ),
     "cache": ("query_mutator.models.cache", "look after the kept answers"),
     "setup": ("query_mutator.commands.setup", "fetch the weights of the embedded models"),
     "serve-embedded": ("query_mutator.servers.embedded", "serve the embedded model by itself"),

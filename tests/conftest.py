@@ -23,7 +23,7 @@ from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models
 from query_mutator.models.settings import ModelSettings, Pauses
 from query_mutator.objectives import Weights, load_objective
-from query_mutator.operators import Operator, load_operators
+from query_mutator.operators import Operator, shipped_operators
 from query_mutator.runs.checkpoints import POLICY, Checkpoint
 from query_mutator.runs.directory import RunDirectory
 from query_mutator.servers.simulated import SimulatedServer, answer_from_questions
@@ -104,7 +104,7 @@ def train_questions() -> list[Question]:
 
 @pytest.fixture(scope="session")
 def operators() -> list[Operator]:
-    return load_operators()
+    return shipped_operators()
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.models.session import Models
 from query_mutator.objectives import Score, Term
-from query_mutator.operators import load_operators
+from query_mutator.operators import shipped_operators
 from query_mutator.servers.simulated import Fault, SimulatedServer
 
 MakeModels = Callable[..., Models]
 MakeEnv = Callable[..., QueryMutationEnv]
-REPHRASE = 1 + [operator.name for operator in load_operators()].index("rephrase")
+REPHRASE = 1 + [operator.name for operator in shipped_operators()].index("rephrase")
 
 
 def test_gymnasiums_checker_passes(
@@ -269,7 +269,7 @@ def test_the_first_answer_is_kept_through_the_rewrites(
         assert state["template_text"].replace("{query}", state["current"]) == state["prompt"]
 
 
-@pytest.mark.parametrize("action", [-1, 9])
+@pytest.mark.parametrize("action", [-1, 10])
 def test_an_action_that_does_not_exist_is_refused(
     action: int, server: SimulatedServer, models_for: MakeModels, make_env: MakeEnv
 ) -> None:

@@ -106,7 +106,7 @@ def test_a_failed_target_call_yields_the_default_refusal(
         ("The capital is Lima.", "does not end with"),
         ("word " * 200 + "?", "characters long"),
         ("Which city is the capital of Italy?", "repeats an example"),
-        ("How do whales sleep at night?", "fidelity"),
+        ("How do whales sleep at night?", "drift"),
     ],
 )
 def test_an_unusable_rewrite_is_refused_and_the_query_kept(

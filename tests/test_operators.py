@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from query_mutator.base.errors import UserError
-from query_mutator.operators import load_operators, select_operators
+from query_mutator.operators import (
+    load_operators,
+    named_operators,
+    select_operators,
+    shipped_operators,
+)
 
 GOOD = """
 [[operator]]
@@ -57,6 +62,7 @@ def test_braces_in_a_question_are_left_alone() -> None:
         ('[[operator]]\nname = "qa"\ntemplate = "{query}"', "already an operator 'qa'"),
         ('[[operator]]\nname = "a"\ntemplat = "{query}"', "unknown key 'templat'"),
         ('[[operator]]\nname = "a"\ntemplate = 5', "'template' must be a str"),
+        ('[[operator]]\nname = "a"\nedits = ["names"]\ntuned = true', "'tuned' belongs to an"),
         ('[[operator]]\nname = "a"\ninstruction = "b"\nexamples = [["x"]]', "[before, after]"),
     ],
 )
@@ -71,9 +77,28 @@ def test_a_wrong_file_is_refused_with_the_reason(
 
 
 def test_operators_are_chosen_by_name() -> None:
-    assert [o.name for o in select_operators(load_operators(), ["qa", "shorten"])] == [
-        "qa",
-        "shorten",
-    ]
+    assert [operator.name for operator in named_operators(["shorten", "qa"])] == ["shorten", "qa"]
     with pytest.raises(UserError, match="no operator 'shortenn': did you mean 'shorten'"):
-        select_operators(load_operators(), ["shortenn"])
+        named_operators(["shortenn"])
+
+
+def test_operators_that_do_harm_are_there_for_whoever_names_them(tmp_path: Path) -> None:
+    weak = {"clean_up", "rephrase", "shorten"}
+    assert {operator.name for operator in named_operators([])}.isdisjoint(weak)
+    assert {operator.name for operator in named_operators(list(weak))} == weak
+    file = tmp_path / "mine.toml"
+    file.write_text('[[operator]]\nname = "shorten"\ntemplate = "In short: {query}"')
+    assert named_operators(["shorten"], [file])[0].template == "In short: {query}"
+
+
+def test_an_operator_that_says_nothing_of_tuning_is_stored_as_it_always_was() -> None:
+    stored = {operator.name: operator.plain() for operator in shipped_operators()}
+    assert stored["clarify"]["tuned"] is True
+    assert not any("tuned" in values for name, values in stored.items() if name != "clarify")
+
+
+def test_a_tuned_model_may_say_what_an_example_says() -> None:
+    clarify = named_operators(["clarify"])[0]
+    asked, said = "which is it that lays the bigest egg of birds", clarify.examples[-3][1]
+    assert clarify.read_rewrite(asked, said) == (asked, "the rewrite repeats an example")
+    assert clarify.read_rewrite(asked, said, shown_examples=False) == (said, "")

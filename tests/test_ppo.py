@@ -20,7 +20,7 @@ from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.group import BatchedQueryMutationEnv
 from query_mutator.environment.transition import Transition
 from query_mutator.models.session import Models
-from query_mutator.operators import load_operators, select_operators
+from query_mutator.operators import select_operators, shipped_operators
 from query_mutator.servers.simulated import Fault, SimulatedServer
 from tests.nightly import seeds
 
@@ -122,7 +122,7 @@ def test_a_failed_step_is_masked_ends_its_episode_and_the_next_begins(
     models_for: Callable[..., Models],
     make_env: Callable[..., QueryMutationEnv],
 ) -> None:
-    operators = select_operators(load_operators(), ["rephrase", "shorten", "clean_up"])
+    operators = select_operators(shipped_operators(), ["rephrase", "shorten", "clean_up"])
     env = make_env(models_for(server), operators=operators, max_rewrites=3)
     group = BatchedQueryMutationEnv([env], 1)
     group.batch_reset()

@@ -96,11 +96,11 @@ def dataset_hash(path: str | Path) -> str:
 
 def run_operators(run: Path) -> Sequence[Operator]:
     """Those that a run was trained with; the shipped ones where it does not say."""
-    from query_mutator.operators import load_operators
+    from query_mutator.operators import shipped_operators
     from query_mutator.runs.directory import RunDirectory
     from query_mutator.runs.task import load_run
 
-    return load_run(RunDirectory(run))[1] if (run / CONFIG).is_file() else load_operators()
+    return load_run(RunDirectory(run))[1] if (run / CONFIG).is_file() else shipped_operators()
 
 
 def encode_texts(texts: Iterable[TextSample], tokenizer: Tokenizer) -> Iterator[Sample]:

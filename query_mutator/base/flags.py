@@ -119,7 +119,7 @@ def add_flag(group: Any, item: Field[Any]) -> None:
         group.add_argument(
             option, dest=item.name, action="store_true", help=help_text + " (default)"
         )
-        opposite = option.replace("--use-", "--no-")
+        opposite = "--no-" + option.removeprefix("--").removeprefix("use-")
         group.add_argument(
             opposite, dest=item.name, action="store_false", help=f"the opposite of {option}"
         )

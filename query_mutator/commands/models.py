@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-CHANGES = ("server", "target_model", "mutator_model", "judge_model", "batch_size", "max_outage")
+CHANGES = (
+    "server",
+    "target_model",
+    "mutator_model",
+    "judge_model",
+    "rewriter",
+    "batch_size",
+    "max_outage",
+)
 
 
 def add_model_flags(parser: argparse.ArgumentParser, *, target: str = "") -> None:
@@ -15,6 +23,11 @@ def add_model_flags(parser: argparse.ArgumentParser, *, target: str = "") -> Non
     add("--server", action="append", help=f"auto, embedded or a URL (repeatable; {default})")
     add("--target-model", help=f"model that answers ({default}){target}")
     add("--mutator-model", help=f"model that rewrites ({default})")
+    add(
+        "--rewriter",
+        metavar="PATH",
+        help=f"adapter of the embedded model that rewrites: a GGUF, a directory, none ({default})",
+    )
     add("--batch-size", help=f"calls at once, or auto ({default})")
 
 

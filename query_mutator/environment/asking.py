@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from query_mutator.english import correct_spelling
+from query_mutator.environment.faithful import unfaithful_flow
 from query_mutator.models.calls import Outcome
-from query_mutator.models.flows import Encode
 from query_mutator.models.roles import Roles
 from query_mutator.operators import Operator
+from query_mutator.operators.tuned import tuned_messages
 
 DEFAULT_REFUSAL = "I'm sorry, but I can't help with that."
 """What stands in for the answer of a target call that failed."""
-
-MIN_FIDELITY = 0.6
-"""Below this cosine a rewrite that should keep the meaning is not used."""
 
 
 @dataclass(frozen=True)
@@ -64,21 +59,29 @@ class TargetAnswer:
 
 
 async def mutation_flow(
-    query: str, operator: Operator, roles: Roles, *, seed: int | None = None
+    query: str,
+    operator: Operator,
+    roles: Roles,
+    *,
+    original: str | None = None,
+    seed: int | None = None,
 ) -> Mutation:
-    """The flow of one rewrite: ask the mutator, read its words, check that it kept the meaning."""
+    """The flow of one rewrite: ask the mutator, read its words, check that it kept the meaning.
+
+    `original` is what was asked at first, where `query` is a rewrite already: that must be kept.
+    """
     if not operator.needs_model:
         edited = operator.edit(query)
         return Mutation(edited, operator.wrap(edited), operator.name)
-    outcome = await roles.mutation_call(operator.messages(query), seed=seed)
+    tuned = operator.tuned and bool(roles.rewriter_model)
+    messages = tuned_messages(query) if tuned else operator.messages(query)
+    outcome = await roles.mutation_call(messages, seed=seed, tuned=tuned)
     if outcome.failed:
         return Mutation(query, query, operator.name, outcome)
-    rewrite, refused = operator.read_rewrite(query, outcome.text)
-    if not refused and operator.preserves_meaning and rewrite != query:
-        vectors = await Encode((query, correct_spelling(query), rewrite))
-        fidelity = float(np.max(vectors[:2] @ vectors[2]))
-        if fidelity < MIN_FIDELITY:
-            rewrite, refused = query, f"fidelity {fidelity:.2f} is below {MIN_FIDELITY}"
+    rewrite, refused = operator.read_rewrite(query, outcome.text, shown_examples=not tuned)
+    if not refused and operator.preserves_meaning and rewrite != query and roles.faithful:
+        refused = await unfaithful_flow(original or query, rewrite)
+        rewrite = query if refused else rewrite
     return Mutation(rewrite, rewrite, operator.name, outcome, refused)
 
 

@@ -101,7 +101,9 @@ async def rewrite_flow(
     changes the question inside it.
     """
     operator = operators[number]
-    mutation = await mutation_flow(state.current, operator, roles, seed=seed)
+    mutation = await mutation_flow(
+        state.current, operator, roles, original=state.original, seed=seed
+    )
     template, template_text = state.template, state.template_text
     if operator.template:
         template, template_text = number, operator.template

@@ -140,7 +140,7 @@ def _evaluate_run(
         margin=margin,
         twins=most_pairs(settings.objective, twins),
     )
-    with open_models(model_settings(settings)) as models:
+    with open_models(model_settings(settings, operators)) as models:
         say_servers(models, settings)
         return evaluate(trained, task, models, plan, settings)
 
@@ -300,6 +300,8 @@ def _name(dataset: str | None, of_run: Settings, settings: Settings) -> str:
         parts.append(settings.target_model or "")
     if settings.mutator_model != of_run.mutator_model:
         parts.append(f"mutator_{settings.mutator_model}")
+    if settings.rewriter != of_run.rewriter:
+        parts.append(f"rewriter_{Path(settings.rewriter or SHIPPED).stem}")
     if may_ask_judge(settings) and settings.judge_model != of_run.judge_model:
         parts.append(f"judge_{settings.judge_model}")
     return "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts if part)

@@ -31,7 +31,7 @@ def conditions(asking: Asking, settings: Settings, task: Task, models: Models) -
         task.objective_source,
         asdict(asking.roles),
         told_digests(models.client.backends),
-        [asdict(operator) for operator in asking.operators],
+        [operator.plain() for operator in asking.operators],
         {key: value for key, value in settings.stored().items() if "weight" in key},
         settings.objective,
         settings.drift_threshold,

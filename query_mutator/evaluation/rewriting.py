@@ -119,6 +119,8 @@ def _shown(result: Rewritten, similar: Sequence[SimilarQuestion], least: float) 
         likely = list(result.probabilities.items())[:SHOWN_PROBABILITIES]
         rows.append(("chances", ", ".join(f"{name} {chance:.0%}" for name, chance in likely)))
         rows.append(("before", result.answer_before))
+    if result.refused:
+        rows.append(("refused", result.refused))
     if result.operators:
         rows += [("rewritten", result.rewritten_query), ("after", result.answer_after)]
     for one in similar:

@@ -48,6 +48,8 @@ class Rewritten:
     """Of every operator, and of `stop`, at the first choice; the most probable first."""
     failed: str = ""
     """Why a call failed; what had been reached before it stands."""
+    refused: str = ""
+    """Why a model's rewrite was not used."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class TrainedPolicy:
             episode.state.answer,
             self._named(episode.probabilities),
             episode.failure.reason if episode.failure else "",
+            "; ".join(filter(None, (one.mutation.refused for one in episode.rewrites))),
         )
 
     def _named(self, probabilities: Sequence[float]) -> dict[str, float]:
@@ -142,7 +145,9 @@ def load_policy(run: str | Path, **changes: Any) -> LoadedPolicy:
     settings = replace(changed(settings, changes), judge_server=[], judge_model=None)
     settings = replace(settings, max_outage=min(settings.max_outage, LONGEST_OUTAGE_S))
     trained = load_trained(directory, settings, operators)
-    return LoadedPolicy(trained, open_models(model_settings(settings)), settings.max_workers)
+    return LoadedPolicy(
+        trained, open_models(model_settings(settings, operators)), settings.max_workers
+    )
 
 
 def same_task(run: RunDirectory, task: Task) -> bool:
@@ -166,6 +171,8 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
         given["use_batching"] = True
     if "server" in given:
         given |= {"mutator_server": [], "target_server": [], "judge_server": []}
+        if given["server"] not in ("embedded", ["embedded"]):  # whose rewriter the run had
+            given.setdefault("rewriter", None)
     else:
         check_servers_of_file(servers_in(asdict(settings)), "the run's config.json")
     settings = replace(settings, **parsed_fields(given))

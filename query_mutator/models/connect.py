@@ -17,7 +17,14 @@ from query_mutator.models.dialects import Dialect, OpenAIDialect, detect_dialect
 from query_mutator.models.http import HttpServer
 from query_mutator.models.keys import API_KEY_VARIABLE, KEY_HOST_VARIABLE, keys_for
 from query_mutator.models.settings import ModelSettings
-from query_mutator.servers.embedded import MODEL_NAME, EmbeddedServer, default_slots, start_embedded
+from query_mutator.models.tuned_mutator import rewriter_backend, wanted_rewriter
+from query_mutator.servers.embedded import (
+    MODEL_NAME,
+    REWRITER_NAME,
+    EmbeddedServer,
+    default_slots,
+    start_embedded,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +44,8 @@ class Connection:
     target_model: str
     judge_model: str
     why: str
+    rewriter_model: str = ""
+    """The mutator that was tuned to rewrite; "" where there is none."""
     embedded: EmbeddedServer | None = None
     embedded_answers: bool = False
     """True where the embedded model is the one that answers."""
@@ -44,7 +53,11 @@ class Connection:
     @property
     def servers(self) -> list[str]:
         """What to give as --server to come back to the same ones."""
-        return ["embedded" if self._is_embedded(b) else b.http.url for b in self.backends]
+        return [
+            "embedded" if self._is_embedded(backend) else backend.http.url
+            for backend in self.backends
+            if REWRITER_NAME not in backend.models
+        ]
 
     def close(self) -> None:
         for backend in self.backends:
@@ -100,14 +113,27 @@ def connect(settings: ModelSettings) -> Connection:
             offers.append(offer)
             why.append(offer.where + (f" ({reason})" if reason else ""))
         chosen = _choose(PARTS, offers, named)
+        rewriter = wanted_rewriter(
+            settings,
+            mutator=chosen["mutation"],
+            may_be_embedded=any(o.http is None and "mutation" in o.purposes for o in offers),
+        )
         embedded = None
         for offer in offers:
             if offer.http is None:
                 slots = settings.slots or default_slots()
-                embedded = start_embedded(slots=slots, num_ctx=settings.num_ctx)
+                embedded = start_embedded(
+                    slots=slots,
+                    num_ctx=settings.num_ctx,
+                    rewriter=rewriter.path if rewriter else None,
+                )
                 undo.callback(embedded.close)
                 offer.http, offer.dialect = _reach(embedded.url, timeout_s)
         backends = [_backend(offer, chosen, settings.group_by_model) for offer in offers]
+        if embedded is not None and rewriter is not None:
+            http, dialect = _reach(embedded.rewriter_url, timeout_s)
+            undo.callback(http.close)
+            backends.append(rewriter_backend(http, dialect, rewriter))
         _warn_of_different_weights(backends)
         undo.pop_all()
     return Connection(
@@ -116,6 +142,7 @@ def connect(settings: ModelSettings) -> Connection:
         chosen["answer"],
         chosen["judge"],
         ", ".join(why),
+        REWRITER_NAME if rewriter else "",
         embedded,
         embedded is not None and chosen["answer"] == MODEL_NAME,
     )

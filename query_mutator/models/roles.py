@@ -19,18 +19,24 @@ class Roles:
     target_model: str
     judge_model: str = ""
     """The model that compares answers; "" is the target model."""
+    rewriter_model: str = ""
+    """The mutator with weights that were tuned for rewriting; "" where there is none."""
     max_tokens_mutation: int = 64
     max_tokens_answer: int = 96
     temperature_mutation: float = 0.0
     temperature_answer: float = 0.0
     num_ctx: int = 2048
     seed: int = 0
+    faithful: bool = True
+    """Whether a rewrite that asks something else is refused before it is answered."""
 
-    def mutation_call(self, messages: Sequence[Message], *, seed: int | None = None) -> Call:
-        """The call that asks the mutator for one line of text."""
+    def mutation_call(
+        self, messages: Sequence[Message], *, seed: int | None = None, tuned: bool = False
+    ) -> Call:
+        """The call that asks the mutator, or the one that was tuned for it, for a line of text."""
         return Call(
             purpose="mutation",
-            model=self.mutator_model,
+            model=self.rewriter_model if tuned else self.mutator_model,
             messages=tuple(messages),
             max_tokens=self.max_tokens_mutation,
             temperature=self.temperature_mutation,

@@ -58,12 +58,14 @@ def open_models(settings: ModelSettings | None = None) -> Models:
         mutator_model=connection.mutator_model,
         target_model=connection.target_model,
         judge_model=connection.judge_model,
+        rewriter_model=connection.rewriter_model,
         max_tokens_mutation=settings.max_tokens_mutation,
         max_tokens_answer=settings.max_tokens_answer,
         temperature_mutation=settings.temperature_mutation,
         temperature_answer=settings.temperature_answer,
         num_ctx=settings.num_ctx,
         seed=settings.seed,
+        faithful=settings.faithful,
     )
     return Models(client, roles, encoder, connection)
 

@@ -50,6 +50,8 @@ class ModelSettings:
     target_model: str | None = None
     judge_model: str | None = None
     embedding_model: str = PACKAGED_MODEL
+    rewriter: str | Path | None = None
+    """Adapter of the embedded mutator: a file or a directory; None: the shipped one; `none`."""
     slots: int | None = None
     """Of the embedded server; None: by the machine."""
     timeout_s: float = 60.0
@@ -64,6 +66,8 @@ class ModelSettings:
     temperature_mutation: float = 0.0
     temperature_answer: float = 0.0
     seed: int = 0
+    faithful: bool = True
+    """Whether a rewrite that asks something else is refused."""
     cache_file: str | Path | None = None
     group_by_model: bool | None = None
     """Whether two models take turns on a server; None: it is found out."""

@@ -15,6 +15,8 @@ from query_mutator.operators.edits import EDITS
 from query_mutator.operators.operator import Operator
 
 DEFAULT_FILE = Path(__file__).with_name("default.toml")
+MORE_FILE = Path(__file__).with_name("more.toml")
+"""Operators that are used where somebody names them."""
 MOST_BYTES = 256 * 1024
 LONGEST_SHOWN = 200
 RESERVED = ("stop", "unchanged")
@@ -27,6 +29,7 @@ KEYS = {
     "instruction": str,
     "examples": list,
     "ends_with": str,
+    "tuned": bool,
 }
 
 
@@ -41,6 +44,23 @@ def load_operators(extra_files: Sequence[str | Path] = ()) -> list[Operator]:
                 )
             operators.append(operator)
     return operators
+
+
+def named_operators(names: Sequence[str], extra_files: Sequence[str | Path] = ()) -> list[Operator]:
+    """The operators that are named, of all there are; the default set where none is.
+
+    The user's own go before shipped ones that are not in the default set.
+    """
+    if not names:
+        return load_operators(extra_files)
+    return select_operators(shipped_operators(extra_files), names)
+
+
+def shipped_operators(extra_files: Sequence[str | Path] = ()) -> list[Operator]:
+    """Every operator there is to name, in the default set or not, and those of the user's files."""
+    operators = load_operators(extra_files)
+    known = {operator.name for operator in operators}
+    return operators + [one for one in _read_file(MORE_FILE) if one.name not in known]
 
 
 def select_operators(operators: Sequence[Operator], names: Sequence[str]) -> list[Operator]:
@@ -104,6 +124,8 @@ def _operator(file: Path, number: int, entry: Any) -> Operator:
             and all(isinstance(text, str) for text in example)
         ):
             raise refuse("each of 'examples' must be [before, after]")
+    if entry.get("tuned") and without_model:
+        raise refuse("'tuned' belongs to an instruction")
     if examples and without_model:
         raise refuse("'examples' belong to an instruction")
     return Operator(**{**entry, "edits": tuple(edits), "examples": tuple(map(tuple, examples))})

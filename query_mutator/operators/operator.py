@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from query_mutator.models.calls import Message
 from query_mutator.operators.edits import EDITS, apply_edits
@@ -32,6 +33,9 @@ class Operator:
     examples: tuple[tuple[str, str], ...] = ()
     ends_with: str = ""
     """A rewrite that does not end so is refused (`?` catches answers in place of questions)."""
+    tuned: bool = False
+    """Whether a mutator that was tuned for rewriting is asked, in its own way, where there is one;
+    instruction and examples are for those that were not."""
 
     def __post_init__(self) -> None:
         for edit in self.edits:
@@ -63,7 +67,14 @@ class Operator:
         turns.append({"role": "user", "content": REWRITE_REQUEST + query})
         return tuple(turns)
 
-    def read_rewrite(self, query: str, output: str) -> tuple[str, str]:
+    def plain(self) -> dict[str, Any]:
+        """Its fields; those that operators have not always had only where they say something."""
+        values = asdict(self)
+        return values if self.tuned else {k: v for k, v in values.items() if k != "tuned"}
+
+    def read_rewrite(
+        self, query: str, output: str, *, shown_examples: bool = True
+    ) -> tuple[str, str]:
         """The rewrite in a model's output, and "" or the reason why it cannot be used."""
         text = " ".join(output.strip().split())
         text = text.removeprefix(REWRITE_REQUEST.strip()).strip().strip('"').strip()
@@ -73,6 +84,8 @@ class Operator:
             return query, f"the rewrite is {len(text)} characters long"
         if self.ends_with and not text.endswith(self.ends_with):
             return query, f"the rewrite does not end with {self.ends_with!r}"
+        if not shown_examples:
+            return text, ""
         known = {before.casefold() for before, _ in self.examples}
         leaked = {after.casefold() for _, after in self.examples}
         if text.casefold() in leaked and query.casefold() not in known | leaked:

@@ -322,7 +322,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         tags.REFUSED_REWRITES,
         "Rewrites that were not used: empty, too long, an answer in place of a question, an "
-        "example repeated, or too far from the question.",
+        "example repeated, or one that asks something else (--faithful).",
         "Many: the mutator model is too small for these operators.",
         "lower",
         counts=True,

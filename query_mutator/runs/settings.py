@@ -78,6 +78,11 @@ class Settings:
     embedding_model: str = flag(
         "minilm", "minilm (packaged), a directory, or an embedding model on the server"
     )
+    rewriter: str | None = flag(
+        None,
+        "adapter of the embedded model that rewrites: a GGUF, a directory of train-mutator or none",
+        parse=str,
+    )
     timeout: float = flag(60.0, "deadline of a call, in seconds", above=0, at_most=MAX_SECONDS)
     load_timeout: float = flag(
         600.0,
@@ -117,6 +122,7 @@ class Settings:
         [], "file with operators to add to the shipped ones (repeatable)", metavar="FILE"
     )
     only_operators: str = flag("", "names of the operators to use, with commas between")
+    faithful: bool = flag(True, "refuse a model's rewrite that asks something else")
     objective: str = flag(
         "answer", "what a good answer is: answer, helpful, consistency, judge, or file.py:name"
     )

@@ -21,9 +21,10 @@ from query_mutator.models.cache import default_cache_file
 from query_mutator.models.session import Models
 from query_mutator.models.settings import ModelSettings
 from query_mutator.objectives import Objective, Weights, load_objective
-from query_mutator.operators import Operator, load_operators, select_operators
+from query_mutator.operators import Operator, named_operators
 from query_mutator.runs.directory import CONFIG, RunDirectory
 from query_mutator.runs.settings import Settings, may_ask_judge, read_settings
+from query_mutator.servers.rewriters import NONE
 
 EMBEDDED_MAX_REWRITES = 1
 MAX_REWRITES = 2
@@ -44,7 +45,7 @@ class Task:
     def fingerprint(self) -> str:
         """Changes with any question or operator, and with the user's objective."""
         parts = [asdict(question) for question in (*self.train, *self.heldout)]
-        parts += [asdict(operator) for operator in self.operators]
+        parts += [operator.plain() for operator in self.operators]
         parts += [{"objective": self.objective_source}]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -76,7 +77,7 @@ def load_task(settings: Settings, operators: Sequence[Operator] | None = None) -
         train = random.Random(settings.seed).sample(train, settings.num_questions)
     if operators is None:
         names = [name.strip() for name in settings.only_operators.split(",") if name.strip()]
-        operators = select_operators(load_operators(settings.operators), names)
+        operators = named_operators(names, settings.operators)
     objective = load_objective(settings.objective, weights_of(settings))
     if objective.needs_reference:
         check_references([*train, *heldout], settings.objective)
@@ -140,12 +141,13 @@ def absolute_paths(settings: Settings) -> Settings:
     if ".py:" in objective:
         file, _, name = objective.rpartition(":")
         objective = f"{absolute(file)}:{name}"
-    embedding = settings.embedding_model
+    embedding, rewriter = settings.embedding_model, settings.rewriter
     return replace(
         settings,
         dataset=absolute(settings.dataset) if settings.dataset else None,
         operators=[absolute(file) for file in settings.operators],
         objective=objective,
+        rewriter=absolute(rewriter) if rewriter not in (None, NONE) else rewriter,
         embedding_model=absolute(embedding) if os.path.isdir(embedding) else embedding,
     )
 
@@ -156,8 +158,11 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def model_settings(settings: Settings) -> ModelSettings:
-    """The models' share of the settings."""
+def model_settings(settings: Settings, operators: Sequence[Operator]) -> ModelSettings:
+    """The models' share of the settings; a rewriter is loaded where an operator asks it."""
+    rewriter = settings.rewriter
+    if rewriter is None and not any(operator.tuned for operator in operators):
+        rewriter = NONE
     return ModelSettings(
         server=settings.server,
         mutator_server=settings.mutator_server,
@@ -167,6 +172,7 @@ def model_settings(settings: Settings) -> ModelSettings:
         target_model=settings.target_model,
         judge_model=settings.judge_model,
         embedding_model=settings.embedding_model,
+        rewriter=rewriter,
         slots=settings.max_workers,
         timeout_s=settings.timeout,
         load_timeout_s=settings.load_timeout,
@@ -178,6 +184,7 @@ def model_settings(settings: Settings) -> ModelSettings:
         temperature_mutation=settings.temperature_mutation,
         temperature_answer=settings.temperature_answer,
         seed=settings.seed,
+        faithful=settings.faithful,
         cache_file=(settings.cache or default_cache_file()) if settings.use_cache else None,
         group_by_model=settings.group_by_model or None,
     )

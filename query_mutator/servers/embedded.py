@@ -2,6 +2,11 @@
 
 `python -m query_mutator.servers.embedded` runs it alone; `start_embedded` runs it for as long as
 its parent lives.
+
+A rewriter, the same model with an adapter, is served beside it at an address of its own, from the
+same file of weights. llama.cpp could choose the adapter for each request to one server, but it then
+takes what it remembers of prompts for the weights of either, so that the target would answer
+otherwise (4 of 16 answers stayed the same), and calls with and without it are in no common batch.
 """
 
 from __future__ import annotations
@@ -10,19 +15,23 @@ import argparse
 import contextlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from query_mutator.base.children import module_command, module_environment
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import OneLineParser, exit_code, leave
 from query_mutator.base.weights import gguf_path
+from query_mutator.servers.rewriters import NONE, find_rewriter
 
 MODEL_NAME = "smollm2:135m"
+REWRITER_NAME = f"{MODEL_NAME}+rewriter"
 START_TIMEOUT_S = 120.0
 SPIN_COUNT = "1000"
 PROMPT_CACHE_MIB = 512
@@ -37,6 +46,8 @@ class EmbeddedServer:
 
     url: str
     process: subprocess.Popen[bytes]
+    rewriter_url: str = ""
+    """Where the rewriter is asked; "" where there is none."""
 
     def close(self) -> None:
         """Ends the server and waits until it is gone."""
@@ -58,10 +69,15 @@ def default_slots() -> int:
     return min(2 * (os.cpu_count() or 1), MAX_SLOTS)
 
 
-def start_embedded(*, slots: int, num_ctx: int) -> EmbeddedServer:
-    """Starts the embedded model on a free loopback port and waits until it answers."""
+def start_embedded(*, slots: int, num_ctx: int, rewriter: Path | None = None) -> EmbeddedServer:
+    """Starts the embedded model on a free loopback port and waits until it answers.
+
+    With an adapter, it is the rewriter too, at another port.
+    """
     gguf_path()
     flags = ["--slots", str(min(slots, MAX_SLOTS)), "--num-ctx", str(num_ctx)]
+    # What is shipped is not used unasked: whoever starts the server has chosen.
+    flags += ["--rewriter", str(rewriter) if rewriter else NONE]
     process = subprocess.Popen(
         module_command("query_mutator.servers.embedded", "--child", "--port", "0", *flags),
         # The child watches this pipe, which closes when we end, even by SIGKILL, and ends too.
@@ -74,18 +90,21 @@ def start_embedded(*, slots: int, num_ctx: int) -> EmbeddedServer:
         # Ctrl-C in a terminal reaches the whole group; the trainer ends the server when it is done.
         start_new_session=True,
     )
-    url = _first_line(process, START_TIMEOUT_S)
-    server = EmbeddedServer(url, process)
-    if not url:
+    urls = _first_line(process, START_TIMEOUT_S)
+    server = EmbeddedServer(urls.get("url", ""), process, urls.get("rewriter_url", ""))
+    if not server.url:
         server.close()
+        with_it = f" with the rewriter {rewriter}" if rewriter else ""
+        flag = f" --rewriter {shlex.quote(str(rewriter))}" if rewriter else ""
         raise UserError(
-            "the embedded model did not start; `query-mutator serve-embedded` shows why"
+            f"the embedded model did not start{with_it}; "
+            f"`query-mutator serve-embedded{flag}` shows why"
         )
     return server
 
 
-def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> str:
-    """The URL the child prints once it listens, or "" if it ends or stays silent."""
+def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> dict[str, str]:
+    """The URLs the child prints once it listens, none if it ends or stays silent."""
     lines: list[bytes] = []
     assert process.stdout is not None
     reader = threading.Thread(
@@ -95,9 +114,10 @@ def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> str:
     reader.start()
     reader.join(timeout_s)
     try:
-        return str(json.loads(lines[0])["url"]) if lines else ""
-    except (ValueError, KeyError):
-        return ""
+        found = json.loads(lines[0]) if lines else {}
+    except ValueError:
+        return {}
+    return {name: str(url) for name, url in found.items()} if isinstance(found, dict) else {}
 
 
 def _available_cores() -> int:
@@ -106,13 +126,26 @@ def _available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def serve(*, port: int, slots: int, num_ctx: int, threads: int, quiet: bool) -> Any:
-    """llama.cpp's own HTTP server, listening; it lives as long as the object does."""
+def serve(
+    *,
+    port: int,
+    slots: int,
+    num_ctx: int,
+    threads: int,
+    quiet: bool,
+    adapter: Path | None = None,
+) -> Any:
+    """llama.cpp's own HTTP server, listening; it lives as long as the object does.
+
+    With an adapter, every call is answered with it.
+    """
     import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(gguf_path())
-    params.model_alias = {MODEL_NAME}
+    params.model_alias = {REWRITER_NAME if adapter else MODEL_NAME}
+    if adapter:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(adapter), 1.0)]
     params.hostnames = ["127.0.0.1"]
     params.port = port
     params.n_parallel = slots
@@ -144,26 +177,35 @@ def run(argv: Sequence[str] | None = None, prog: str = "query-mutator serve-embe
     parser.add_argument(
         "--threads", type=int, default=_available_cores(), help="default: all cores"
     )
+    parser.add_argument(
+        "--rewriter",
+        metavar="PATH",
+        help="adapter of the rewriter, which is served at the port that follows: a GGUF, or a "
+        "directory of train-mutator (default: the shipped one; none: no rewriter)",
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if not 0 <= args.port <= 65535 or args.slots < 1 or args.num_ctx < 1 or args.threads < 1:
         raise UserError("--port must be 0 to 65535, and --slots, --num-ctx, --threads at least 1")
+    rewriter = find_rewriter(args.rewriter)
+    options = {"slots": args.slots, "num_ctx": args.num_ctx, "threads": args.threads}
+    options["quiet"] = args.child
+    servers = []
     try:
-        server = serve(
-            port=args.port,
-            slots=args.slots,
-            num_ctx=args.num_ctx,
-            threads=args.threads,
-            quiet=args.child,
-        )
+        servers.append(serve(port=args.port, **options))
+        if rewriter:
+            following = args.port + 1 if args.port else 0
+            servers.append(serve(port=following, **options, adapter=rewriter.path))
     except RuntimeError as error:
-        raise UserError(f"the embedded server could not start: {error}") from error
-    url = server.listening_address
+        of_it = " with its rewriter: is it an adapter of this model?" if servers else f": {error}"
+        raise UserError(f"the embedded server could not start{of_it}") from error
+    urls = [server.listening_address for server in servers]
     if args.child:
-        print(json.dumps({"url": url}), flush=True)
+        print(json.dumps(dict(zip(("url", "rewriter_url"), urls, strict=False))), flush=True)
         sys.stdin.buffer.read()
         os._exit(0)
-    print(f"{MODEL_NAME} is served at {url} with {args.slots} slots; Ctrl-C stops it", flush=True)
+    for name, url in zip((MODEL_NAME, REWRITER_NAME), urls, strict=False):
+        print(f"{name} is served at {url} with {args.slots} slots; Ctrl-C stops it", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()
     # llama.cpp's threads do not end with the interpreter.

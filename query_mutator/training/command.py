@@ -8,7 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from query_mutator.runs.task import (
     Finished,
     Task,
     absolute_paths,
+    load_run,
     load_task,
     model_settings,
     say_servers,
@@ -79,7 +80,8 @@ def run_training(settings: Settings, on_finished: Callable[[Finished], None]) ->
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: save, then stop
     settings = absolute_paths(settings)
     run = RunDirectory(settings.run_dir or default_run_dir())
-    task = load_task(settings)
+    # A run keeps the operators that it began with: the default set may be another one since.
+    task = load_task(settings, load_run(run)[1] if settings.resume else None)
     if settings.resume:
         run.check_resumable()
         _check_unchanged(run, settings, task)
@@ -90,7 +92,7 @@ def run_training(settings: Settings, on_finished: Callable[[Finished], None]) ->
         print(printable(line), file=sys.stderr)
 
     try:
-        with open_models(model_settings(settings)) as models:
+        with open_models(model_settings(settings, task.operators)) as models:
             say_servers(models, settings)
             return _train(_resolved(settings, models), task, models, run, on_finished)
     finally:
@@ -274,7 +276,7 @@ def _config(settings: Settings, task: Task, models: Models) -> dict[str, Any]:
     return {
         "settings": settings.stored(),
         "server": models.connection.why,
-        "operators": [asdict(operator) for operator in task.operators],
+        "operators": [operator.plain() for operator in task.operators],
         "questions": {"train": len(task.train), "heldout": len(task.heldout)},
         "task_sha256": task.fingerprint(),
         TRAINED_UNDER: [SCORING] if is_versioned(settings.objective) else [],

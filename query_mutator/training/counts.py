@@ -25,6 +25,7 @@ class RunCounts:
     env_steps: NonNegativeInt = 0
     trained_transitions: NonNegativeInt = 0
     masked_transitions: NonNegativeInt = 0
+    refused_rewrites: NonNegativeInt = 0
     wall_time_s: float = 0.0
     collect_s: float = 0.0
     learn_s: float = 0.0
@@ -79,6 +80,7 @@ class RunCounts:
             "rollouts_collected_again": self.rollouts_collected_again,
             "trained_transitions": self.trained_transitions,
             "masked_transitions": self.masked_transitions,
+            "refused_rewrites": self.refused_rewrites,
             "wall_time_s": round(self.wall_time_s, 3),
             "collect_s": round(self.collect_s, 3),
             "learn_s": round(self.learn_s, 3),

@@ -205,6 +205,7 @@ class Trainer:
         counts.env_steps += len(log.steps)
         counts.trained_transitions += stats.trained_rows
         counts.masked_transitions += log.masked()
+        counts.refused_rewrites += log.refused()
         counts.count_calls(self.models.client.counts(), self._before_resume)
         kinds = counts.failures_by_kind
         counts.note_failures(

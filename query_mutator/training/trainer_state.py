@@ -128,10 +128,14 @@ class Learner:
         return tensor_bytes(self.algorithm.policy) + self.envs.current()[0].nbytes
 
 
+ADDED = {"refused_rewrites"}
+"""What runs have not always counted: those of before go on at 0."""
+
+
 def read_counts(saved: Any) -> RunCounts:
     """The counts that were saved, all of them; raises ValueError for anything else."""
     counts = stored_as(RunCounts, saved)
-    if set(saved) != set(vars(counts)):
+    if set(saved) | ADDED != set(vars(counts)):
         raise ValueError("the counts are others than this version keeps")
     return counts
 

@@ -76,6 +76,11 @@ class DriftDetector:
             for pair, found in pairs
         ]
 
+    def texts_of(self, question: str, rewrite: str) -> tuple[str, ...]:
+        """The texts that `find` will want embedded for one rewrite; none where words suffice."""
+        pair, compared = self.compared(question, rewrite)
+        return (PROBE, *texts_compared([pair])) if isinstance(compared, Compared) else ()
+
     def _compared(self, question: str, rewrite: str) -> tuple[Pair, Compared | Drift]:
         pair = Pair.of(question, rewrite)
         if question == rewrite or (pair.told and pair.same_words):
@@ -133,10 +138,16 @@ def row_of(numbers: Mapping[str, float], places: Mapping[str, int]) -> Vectors:
 
 def vectors_of(pairs: Sequence[Pair], encode: Encode) -> dict[str, Vectors]:
     """The embeddings of the texts that are compared; of a rewrite, only the rewrite itself."""
-    texts = dict.fromkeys(
+    texts = texts_compared(pairs)
+    return dict(zip(texts, encode(texts), strict=True))
+
+
+def texts_compared(pairs: Sequence[Pair]) -> list[str]:
+    """Each text that is compared, once."""
+    compared = (
         text for pair in pairs for text in (pair.question, pair.spelt, pair.asking, pair.rewrite)
     )
-    return dict(zip(texts, encode(list(texts)), strict=True))
+    return list(dict.fromkeys(compared))
 
 
 def cosine_numbers(pair: Pair, vectors: Mapping[str, Vectors]) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""Fine-tuning a language model to rewrite questions."""

@@ -1,0 +1,115 @@
+"""The model that an adapter belongs to: what its GGUF, or its directory, says of its shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from query_mutator.base.errors import UserError
+from query_mutator.base.weights import gguf_path
+
+EMBEDDED = "embedded"
+NAME_OF_EMBEDDED = "SmolLM2-135M-Instruct"
+OLLAMA_NAME_OF_EMBEDDED = "smollm2:135m"
+ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}
+"""llama.cpp's name for each kind of model that transformers knows; others are refused."""
+ROTATED_IN_PAIRS = {"llama"}
+"""Where llama.cpp turns neighbouring rows of q and k, and transformers the two halves of a head."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """What has to be known of a model to write an adapter for it."""
+
+    name: str
+    architecture: str
+    blocks: int
+    heads: int
+    kv_heads: int
+    chat_template: str
+    licence: str = ""
+    gguf: Path | None = None
+    shapes: dict[str, tuple[int, int]] | None = None
+    """Outputs and inputs of each weight, where the base is a GGUF."""
+    ollama: str = ""
+    """What Ollama is told to build on."""
+
+
+def find_base(base: str) -> Base:
+    """`embedded`, a GGUF, a directory of transformers', or a hub's name that is on this machine."""
+    if base == EMBEDDED:
+        return _of_gguf(gguf_path(), NAME_OF_EMBEDDED, ollama=OLLAMA_NAME_OF_EMBEDDED)
+    path = Path(base).expanduser()
+    if path.is_file():
+        return _of_gguf(path, path.name, ollama=str(path.resolve()))
+    return _of_transformers(base, path)
+
+
+def _of_gguf(path: Path, name: str, *, ollama: str) -> Base:
+    from gguf import GGUFReader
+
+    try:
+        reader = GGUFReader(path)
+        values = {key: reader.fields[key].contents() for key in _wanted(reader)}
+    except Exception as error:  # a damaged file fails in a dozen ways
+        raise UserError(f"{path} is not a GGUF file that can be read: {str(error)[:200]}") from None
+    architecture = str(values.get("general.architecture"))
+    if architecture not in ARCHITECTURES.values():
+        raise _unknown(name, architecture)
+    heads = int(values[f"{architecture}.attention.head_count"])
+    return Base(
+        name,
+        architecture,
+        int(values[f"{architecture}.block_count"]),
+        heads,
+        int(values.get(f"{architecture}.attention.head_count_kv", heads)),
+        str(values.get("tokenizer.chat_template", "")),
+        str(values.get("general.license", "")),
+        path,
+        {
+            tensor.name: (int(tensor.shape[1]), int(tensor.shape[0]))
+            for tensor in reader.tensors
+            if len(tensor.shape) == 2
+        },
+        ollama,
+    )
+
+
+def _wanted(reader: Any) -> list[str]:
+    parts = ("general.", "tokenizer.chat_template", ".block_count", ".attention.head_count")
+    return [key for key in reader.fields if any(part in key for part in parts)]
+
+
+def _of_transformers(base: str, path: Path) -> Base:
+    from transformers import AutoConfig, AutoTokenizer
+
+    try:
+        config = AutoConfig.from_pretrained(base, local_files_only=True)
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0][:200]
+        raise UserError(
+            f"--base {base} is neither {EMBEDDED}, nor a GGUF, nor a model on this machine: "
+            f"{reason}"
+        ) from error
+    if config.model_type not in ARCHITECTURES:
+        raise _unknown(base, config.model_type)
+    try:
+        template = AutoTokenizer.from_pretrained(base, local_files_only=True).chat_template
+    except (OSError, ValueError):
+        template = None
+    is_directory = path.is_dir()
+    return Base(
+        path.name if is_directory else base,
+        ARCHITECTURES[config.model_type],
+        int(config.num_hidden_layers),
+        int(config.num_attention_heads),
+        int(config.num_key_value_heads),
+        template if isinstance(template, str) else "",
+        ollama=str(path.resolve()) if is_directory else base,
+    )
+
+
+def _unknown(name: str, architecture: str) -> UserError:
+    known = ", ".join(sorted(ARCHITECTURES))
+    return UserError(f"{name}: adapters of {architecture} are not exported; of {known} they are")
