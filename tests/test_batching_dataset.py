@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tokenizers
 
 from batching.core import Sample
 from batching.generation.dataset import dataset_hash, encode_texts, measure_texts, read_texts
@@ -15,6 +16,7 @@ from batching.generation.tokenizers import ByteTokenizer, load_tokenizer
 from query_mutator.base.errors import UserError
 from query_mutator.operators import load_operators
 from tests.report_runs import transition
+from tests.test_batching_tokenizers import hugging_face
 
 EOS = 257
 
@@ -70,8 +72,8 @@ def test_the_marks_of_a_chat_are_tokens_where_there_are_such(tmp_path: Path) -> 
     tokenizer = load_tokenizer("embedded")
     (sample,) = encode_texts(read_texts(path), tokenizer)
     begins, ends = tokenizer.token_id("<|im_start|>"), tokenizer.token_id("<|im_end|>")
-    assert sample.input_ids.count(begins) == 2
-    assert sample.input_ids.count(ends) == 2, "the one in the text is only text"
+    assert sample.input_ids.count(begins) == 3, "its template puts a system's message first"
+    assert sample.input_ids.count(ends) == 3, "the one in the text is only text"
     learned = [t for t, counts in zip(sample.input_ids, sample.loss_mask, strict=True) if counts]
     assert learned == [*tokenizer.encode("Yes"), ends]
 
@@ -89,6 +91,106 @@ def test_tables_and_plain_lines_are_read_too(tmp_path: Path) -> None:
         "line-1": "first $",
         "line-3": "  second$",
     }
+
+
+def test_an_instruction_is_read_and_the_response_is_learned(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "data.jsonl",
+        {"instruction": "Why is it blue?", "response": "Light scatters."},
+        {"instruction": "Translate.", "input": "Hallo", "output": "Hello", "text": "not taken"},
+    )
+    assert [shown(one) for one in samples(path).values()] == [
+        ("Why is it blue?\nLight scatters.$", "Light scatters.$"),
+        ("Translate.\n\nHallo\nHello$", "Hello$"),
+    ]
+    table = tmp_path / "data.csv"
+    table.write_text("instruction,response\nWhy is it blue?,Light scatters.\n")
+    assert shown(samples(table)["line-2"]) == shown(samples(path)["line-1"])
+
+
+def test_parquet_rows_are_the_same_samples_as_json_rows(tmp_path: Path) -> None:
+    from pyarrow import Table, parquet
+
+    for number, rows in enumerate((
+        [{"id": 5, "text": "All of it."}],
+        [{"id": "a", "prompt": "Ask. ", "completion": "Answer."}],
+        [{"id": "b", "instruction": "Why?", "response": "So."}] * 1,
+        [{"id": "c", "messages": [{"role": "user", "content": "Hi"},
+                                  {"role": "assistant", "content": "Yes"}]}],
+    )):  # fmt: skip
+        lines = written(tmp_path / f"{number}.jsonl", *rows)
+        table = tmp_path / f"{number}.parquet"
+        parquet.write_table(Table.from_pylist(rows), table)
+        assert samples(table) == samples(lines)
+    many = tmp_path / "many.parquet"
+    parquet.write_table(Table.from_pylist([{"text": f"text {n}"} for n in range(1000)]), many)
+    assert list(samples(many))[-1] == "row-1000"
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(many.read_bytes()[:-9])
+    with pytest.raises(UserError, match="not valid Parquet"):
+        samples(torn)
+
+
+@pytest.mark.parametrize(
+    ("template", "whole", "learned"),
+    [
+        (
+            "<s>{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}</s>\n{% endfor %}",
+            "<s><|user|>Hi </s> there</s>\n<|assistant|>Yes</s>\n",
+            "Yes</s>",
+        ),
+        (
+            "{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]"
+            "{% else %} {{ m.content }} {{ eos_token }}{% endif %}{% endfor %}",
+            "[INST] Hi </s> there [/INST] Yes </s>",
+            "Yes </s>",
+        ),
+        (
+            "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}",
+            "user: Hi </s> there\nassistant: Yes\n</s>",
+            "Yes</s>",
+        ),
+    ],
+)
+def test_a_chat_is_written_by_the_template_of_its_tokenizer(
+    tmp_path: Path, template: str, whole: str, learned: str
+) -> None:
+    folder = hugging_face(tmp_path / "model", eos_token="</s>", chat_template=template)
+    tokenizer = load_tokenizer(str(folder))
+    messages = [
+        {"role": "user", "content": "Hi </s> there"},
+        {"role": "assistant", "content": "Yes"},
+    ]
+    chat = written(tmp_path / "chat.jsonl", {"messages": messages})
+    pair = written(tmp_path / "pair.jsonl", {"instruction": "Hi </s> there", "response": "Yes"})
+    (sample,) = encode_texts(read_texts(chat), tokenizer)
+    assert [sample] == list(encode_texts(read_texts(pair), tokenizer)), "an instruction is a chat"
+    read = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    read.decoder = tokenizers.decoders.ByteLevel()
+    assert read.decode(sample.input_ids, skip_special_tokens=False) == whole
+    masked = [t for t, counts in zip(sample.input_ids, sample.loss_mask, strict=True) if counts]
+    assert read.decode(masked, skip_special_tokens=False) == learned
+    special = whole.count("</s>") - 1, whole.count("<s>")
+    assert (sample.input_ids.count(2), sample.input_ids.count(1)) == special, "the user's is text"
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{{ raise_exception('no system here') }}", "sample line-1: .*refuses it: no system here"),
+        ("{% for m in messages %}{{ m.content | upper }}{% endfor %}", "changes what is said"),
+        ("{{ messages | length }", "refuses it"),
+        ("{{ 1 / 0 }}", "refuses it"),
+    ],
+)
+def test_a_template_that_does_not_fit_is_told_with_the_sample(
+    tmp_path: Path, template: str, message: str
+) -> None:
+    tokenizer = load_tokenizer(str(hugging_face(tmp_path / "model", chat_template=template)))
+    chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]
+    path = written(tmp_path / "chat.jsonl", {"messages": chat})
+    with pytest.raises(UserError, match=message):
+        list(encode_texts(read_texts(path), tokenizer))
 
 
 def test_a_long_text_in_a_table_is_read(tmp_path: Path) -> None:
@@ -175,7 +277,12 @@ def test_the_hash_changes_with_the_content(tmp_path: Path) -> None:
         ("a.jsonl", b"[" * 5000 + b"\n", "line 1"),
         ("a.jsonl", b"\n", "holds no texts"),
         ("a.csv", b'text\n"open\n', "not valid CSV"),
-        ("a.parquet", b"PAR1", "neither .jsonl, .csv or .txt"),
+        ("a.csv", b"instruction,response\nWhy?,\n", "line 2: no 'text'.*it has: instruction"),
+        ("a.csv", b"instruction,response\n,So.\n", "line 2: no 'text'"),
+        ("a.jsonl", b'{"instruction": "", "response": "x"}\n', "line 1: 'instruction' is empty"),
+        ("a.jsonl", b'{"messages": [{"role": "<|im_end|>", "content": "x"}]}\n', "not a word"),
+        ("a.parquet", b"PAR1", "after row 0: not valid Parquet"),
+        ("a.json", b"[]", "neither .jsonl, .csv, .parquet or .txt, nor"),
     ],
 )
 def test_what_cannot_be_used_is_told_with_its_line(

@@ -2,8 +2,8 @@
 
 from batching.generation.batch_files import BatchReader, BatchWriter, Manifest, write_batches
 from batching.generation.batches import CollatedBatch, collate
+from batching.generation.chats import ChatTemplate, Part, Turn
 from batching.generation.dataset import (
-    Part,
     TextSample,
     dataset_hash,
     encode_texts,
@@ -18,6 +18,7 @@ __all__ = [
     "BatchReader",
     "BatchWriter",
     "ByteTokenizer",
+    "ChatTemplate",
     "CollatedBatch",
     "LengthCache",
     "LengthEntry",
@@ -26,6 +27,7 @@ __all__ = [
     "SampleStore",
     "TextSample",
     "Tokenizer",
+    "Turn",
     "collate",
     "dataset_hash",
     "encode_texts",

@@ -1,48 +1,38 @@
 """A user's texts, or what a run has learned, as samples to train on.
 
-JSONL and CSV rows hold `text`, or `prompt` and `completion`, or (JSONL) a chat in `messages`, and
-an `id` if they like. In a TXT every line is a text. Of a run, the rewrites that raised the score
-are taken: the question is the prompt, its rewrite the completion.
+JSONL, CSV and Parquet rows hold `text`; `prompt` and `completion`; `instruction` and `response`
+(with an `input`, if they like, and `output` for the response: Alpaca's names); or (JSONL, Parquet)
+a chat in `messages`; and an `id` if they like. In a TXT every line is a text. Of a run, the
+rewrites that raised the score are taken: the question is the prompt, its rewrite the completion.
+
+`encode_texts(read_texts(path), tokenizer)` gives tokens with a loss mask, 0 on what is only read.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from batching.core import Sample
+from batching.generation.chats import LEARNED_ROLE, Part, Turn, chat_ml
+from batching.generation.rows import WHAT, read_rows
 from batching.generation.tokenizers import ByteTokenizer, Tokenizer
 from query_mutator.base.errors import UserError
-from query_mutator.base.untrusted import DEEPEST, MOST_BYTES, open_file, parse_json, read_lines
+from query_mutator.base.untrusted import open_file
 from query_mutator.runs.directory import CONFIG, TRANSITIONS
 
 if TYPE_CHECKING:
     from query_mutator.operators import Operator
 
-WHAT = "the data set"
-TURN_BEGINS, TURN_ENDS = "<|im_start|>", "<|im_end|>"
-"""The marks of a chat (ChatML): tokens where the tokenizer has them, and else plain text."""
-LEARNED_ROLE = "assistant"
 TEXTS_AT_ONCE = 1024
 BLOCK_BYTES = 1 << 20
 HASH_CHARACTERS = 16
 KEYS_SHOWN = 10
 LONGEST_SHOWN = 200
-
-
-@dataclass(frozen=True)
-class Part:
-    """A piece of a text: whether it is learned, or only read, and whether it is one mark."""
-
-    text: str
-    learned: bool = True
-    is_mark: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,10 +43,22 @@ class TextSample:
     parts: tuple[Part, ...]
     ends: bool = True
     """Whether the tokenizer's last token is learned after it; a chat has ends of its own."""
+    turns: tuple[Turn, ...] = ()
+    """Of a chat: a tokenizer with a chat template writes these, in place of `parts`."""
+
+    def written_for(self, tokenizer: Tokenizer) -> TextSample:
+        """The text in the form that the tokenizer's own model knows; `UserError` names it."""
+        if not self.turns or tokenizer.chat is None:
+            return self
+        try:
+            parts, ends = tokenizer.chat.parts(self.turns)
+        except UserError as error:
+            raise UserError(f"sample {self.sample_id}: {error}") from error
+        return replace(self, parts=parts, ends=ends)
 
 
 def read_texts(path: str | Path) -> Iterator[TextSample]:
-    """The texts of a JSONL, CSV or TXT file, or of a run (its directory or its transitions).
+    """The texts of a JSONL, CSV, Parquet or TXT file, or of a run (its directory or its log).
 
     `UserError` names the line of a row that cannot be used.
     """
@@ -104,7 +106,7 @@ def run_operators(run: Path) -> Sequence[Operator]:
 def encode_texts(texts: Iterable[TextSample], tokenizer: Tokenizer) -> Iterator[Sample]:
     """The texts as samples; what is only read is left out of the loss."""
     remaining = iter(texts)
-    while block := list(islice(remaining, TEXTS_AT_ONCE)):
+    while block := [text.written_for(tokenizer) for text in islice(remaining, TEXTS_AT_ONCE)]:
         plain = [part.text for text in block for part in text.parts if not part.is_mark]
         encoded = iter(tokenizer.encode_many(plain))
         for text in block:
@@ -140,13 +142,9 @@ def _texts(path: Path) -> Iterator[tuple[str, TextSample]]:
     if _is_run(path):
         yield from _rewrites(path if path.is_dir() else path.parent)
         return
-    readers = {".jsonl": _json_rows, ".csv": _csv_rows, ".txt": _lines}
-    if path.suffix.lower() not in readers:
-        raise UserError(f"{WHAT} {path} is neither .jsonl, .csv or .txt, nor the folder of a run")
-    for number, row in readers[path.suffix.lower()](path):
-        place = f"line {number}"
+    for place, row in read_rows(path):
         try:
-            yield place, _text_sample(number, row)
+            yield place, _text_sample(place.replace(" ", "-"), row)
         except ValueError as error:
             raise UserError(f"{path}, {place}: {error}") from error
 
@@ -162,82 +160,59 @@ def _rewrites(run: Path) -> Iterator[tuple[str, TextSample]]:
             yield f"step {sample.sample_id}", TextSample(sample.sample_id, (prompt, completion))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(_decoded_lines(path), 1):
-        if line.strip():
-            yield number, {"text": line.rstrip("\r\n")}
-
-
-def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(_decoded_lines(path), 1):
-        if line.strip():
-            try:
-                yield number, parse_json(line, deepest=DEEPEST)
-            except json.JSONDecodeError:
-                raise UserError(f"{path}, line {number}: not valid JSON") from None
-            except ValueError as error:
-                raise UserError(f"{path}, line {number}: {error}") from error
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    # The module's own bound, 131,072 characters, is below what a text may have.
-    csv.field_size_limit(MOST_BYTES)
-    reader = csv.DictReader(_decoded_lines(path), strict=True)
-    try:
-        for row in reader:
-            yield reader.line_num, {key: value for key, value in row.items() if key and value}
-    except csv.Error as error:
-        raise UserError(f"{path}, line {reader.line_num}: not valid CSV: {error}") from error
-
-
-def _decoded_lines(path: Path) -> Iterator[str]:
-    for number, line in enumerate(read_lines(path, WHAT), 1):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path}, line {number}: not UTF-8 text: {error.reason}") from error
-
-
-def _text_sample(number: int, row: Any) -> TextSample:
+def _text_sample(name: str, row: Any) -> TextSample:
+    """The text of a row; `name` is its own where the row has none."""
     if not isinstance(row, dict):
         raise ValueError("not an object with text, prompt and completion, or messages")
     row = {key: value for key, value in row.items() if value is not None}
-    name = row.get("id")
-    if name is None or name == "":
-        name = f"line-{number}"
-    if isinstance(name, bool) or not isinstance(name, str | int):
+    own_name = row.get("id", "")
+    if isinstance(own_name, bool) or not isinstance(own_name, str | int):
         raise ValueError("'id' is neither text nor a whole number")
+    name = name if own_name == "" else str(own_name)
     if "messages" in row:
-        return TextSample(str(name), _chat(row["messages"]), ends=False)
+        turns = _turns(row["messages"])
+        return TextSample(name, chat_ml(turns), ends=False, turns=turns)
     if "completion" in row:
         prompt = Part(_text(row, "prompt", may_be_empty=True), learned=False)
-        return TextSample(str(name), (prompt, Part(_text(row, "completion"))))
+        return TextSample(name, (prompt, Part(_text(row, "completion"))))
+    if "instruction" in row and (answer := _first_of(row, "response", "output")):
+        return _instructed(name, row, _text(row, answer))
     if "text" in row:
-        return TextSample(str(name), (Part(_text(row, "text")),))
-    found = ", ".join(list(row)[:KEYS_SHOWN])[:LONGEST_SHOWN] or "nothing"
-    raise ValueError(f"no 'text', no 'completion' and no 'messages' (it has: {found})")
+        return TextSample(name, (Part(_text(row, "text")),))
+    found = ", ".join(map(str, list(row)[:KEYS_SHOWN]))[:LONGEST_SHOWN] or "nothing"
+    raise ValueError(
+        "no 'text', no 'completion', no 'instruction' with a 'response' and no 'messages' "
+        f"(it has: {found})"
+    )
 
 
-def _chat(messages: Any) -> tuple[Part, ...]:
+def _instructed(name: str, row: dict[str, Any], response: str) -> TextSample:
+    """An instruction, with what it is about if that stands apart, and the response to it."""
+    asked = [_text(row, "instruction"), _text(row, "input", may_be_empty=True)]
+    instruction = "\n\n".join(filter(None, asked))
+    parts = (Part(f"{instruction}\n", learned=False), Part(response))
+    return TextSample(name, parts, turns=(Turn("user", instruction), Turn(LEARNED_ROLE, response)))
+
+
+def _turns(messages: Any) -> tuple[Turn, ...]:
     """A chat's turns; only what the assistant says, and that it ends, is learned."""
     if not isinstance(messages, list) or not messages:
         raise ValueError("'messages' is not a list of messages")
-    parts: list[Part] = []
+    turns = []
     for message in messages:
         if not isinstance(message, dict):
             raise ValueError("a message is not an object with role and content")
         role, content = _text(message, "role"), _text(message, "content", may_be_empty=True)
-        learned = role == LEARNED_ROLE
-        parts += [
-            Part(TURN_BEGINS, learned=False, is_mark=True),
-            Part(f"{role}\n", learned=False),
-            Part(content, learned=learned),
-            Part(TURN_ENDS, learned=learned, is_mark=True),
-            Part("\n", learned=False),
-        ]
-    if not any(part.learned for part in parts):
+        if not role.replace("-", "_").isidentifier():
+            raise ValueError("'role' is not a word")  # it stands where a template sets its marks
+        turns.append(Turn(role, content))
+    if not any(turn.role == LEARNED_ROLE for turn in turns):
         raise ValueError(f"no message is of the role '{LEARNED_ROLE}': nothing can be learned")
-    return tuple(parts)
+    return tuple(turns)
+
+
+def _first_of(row: dict[str, Any], *keys: str) -> str | None:
+    return next((key for key in keys if key in row), None)
 
 
 def _text(row: dict[str, Any], key: str, *, may_be_empty: bool = False) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from batching.generation.chats import ChatTemplate
 from query_mutator.base.errors import UserError
 from query_mutator.base.untrusted import open_file
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"GGUF"
 PREFIX = "tokenizer.ggml."
+TEMPLATE = "tokenizer.chat_template"
 MOST_KEYS = 10_000
 MOST_ITEMS = 4_000_000
 LONGEST_TEXT = 1 << 20
@@ -60,6 +62,7 @@ class GgufVocabulary:
     eos_id: int | None
     pad_id: int | None
     digest: str
+    chat: ChatTemplate | None = None
 
     @classmethod
     def read(cls, path: Path) -> GgufVocabulary:
@@ -72,6 +75,7 @@ class GgufVocabulary:
         if not tokens:
             raise UserError(f"{path} holds no tokenizer; name the GGUF of a language model")
         kinds = values.get("token_type")
+        template = values.pop(TEMPLATE, None)
         canonical = json.dumps(values, sort_keys=True).encode()
         return cls(
             model=str(values.get("model", "")),
@@ -82,6 +86,7 @@ class GgufVocabulary:
             eos_id=_token_id(values.get("eos_token_id"), len(tokens)),
             pad_id=_token_id(values.get("padding_token_id"), len(tokens)),
             digest=hashlib.sha256(canonical).hexdigest(),
+            chat=_chat(template, values, tokens),
         )
 
     def byte_pair_encoding(self) -> Tokenizer | None:
@@ -131,7 +136,7 @@ def _word_cutter(pre: str) -> PreTokenizer | None:
 
 
 def _metadata(path: Path) -> dict[str, Any]:
-    """All values whose names begin with `PREFIX`, by what follows it."""
+    """All values whose names begin with `PREFIX`, by what follows it; and the chat template."""
     with open_file(path, "the tokenizer") as file:
         try:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -148,7 +153,7 @@ def _metadata(path: Path) -> dict[str, Any]:
         for _ in range(keys):
             key = reader.text()
             value = reader.value(*reader.unpack("<I"))
-            if key.startswith(PREFIX):
+            if key.startswith(PREFIX) or key == TEMPLATE:
                 values[key.removeprefix(PREFIX)] = value
         return values
 
@@ -193,6 +198,22 @@ class _Reader:
 def _texts(value: Any) -> tuple[str, ...]:
     is_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
     return tuple(value) if is_texts else ()
+
+
+def _chat(source: Any, values: dict[str, Any], tokens: tuple[str, ...]) -> ChatTemplate | None:
+    if not isinstance(source, str) or not source:
+        return None
+    kinds = values.get("token_type")
+    kinds = kinds if isinstance(kinds, list) else []
+    begins, ends = (
+        _token_id(values.get(f"{name}_token_id"), len(tokens)) for name in ("bos", "eos")
+    )
+    return ChatTemplate(
+        source,
+        marks=tuple(token for token, kind in zip(tokens, kinds, strict=False) if kind == CONTROL),
+        bos_token="" if begins is None else tokens[begins],
+        eos_token="" if ends is None else tokens[ends],
+    )
 
 
 def _token_id(value: Any, size: int) -> int | None:

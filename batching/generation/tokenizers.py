@@ -1,4 +1,4 @@
-"""Tokenizers by name: `bytes`, `embedded`, a Hugging Face `tokenizer.json`, or a GGUF."""
+"""Tokenizers by name: `bytes`, `embedded`, a `tokenizer.json`, a GGUF, or a name on the hub."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from batching.generation.chats import ChatTemplate
 from batching.generation.gguf import GgufVocabulary, is_gguf
 from batching.generation.llama_tokens import LlamaTokens
 from query_mutator.base.errors import UserError
+from query_mutator.base.hub import hub_files, is_hub_name
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
 from query_mutator.base.weights import gguf_path
 
@@ -23,6 +25,7 @@ BYTES = "bytes"
 EMBEDDED = "embedded"
 FILE = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
+TEMPLATE = "chat_template.jinja"
 HASH_CHARACTERS = 16
 USUAL_ENDS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>", "<eos>", "[SEP]")
 """Which token ends a text, where nothing beside a `tokenizer.json` says it; the first known one."""
@@ -41,6 +44,8 @@ class Tokenizer(Protocol):
     vocab_size: int
     eos_id: int | None
     pad_id: int
+    chat: ChatTemplate | None
+    """How its model writes chats; None where nobody says."""
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without any that begin or end it."""
@@ -64,6 +69,7 @@ class ByteTokenizer:
     vocab_size = 258
     pad_id = 256
     eos_id: int | None = 257
+    chat: ChatTemplate | None = None
 
     def encode(self, text: str) -> list[int]:
         """The bytes of the text."""
@@ -89,6 +95,7 @@ class FastTokenizer:
         digest: str,
         eos_id: int | None,
         pad_id: int | None,
+        chat: ChatTemplate | None = None,
     ) -> None:
         tokenizer.no_padding()
         tokenizer.no_truncation()
@@ -98,7 +105,8 @@ class FastTokenizer:
         self.vocab_size = tokenizer.get_vocab_size()
         self.eos_id = eos_id
         self.pad_id = _first(pad_id, eos_id, 0)
-        self.tokenizer_hash = _short_hash(digest, eos_id)
+        self.chat = chat
+        self.tokenizer_hash = _short_hash(digest, eos_id, chat)
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text."""
@@ -125,7 +133,8 @@ class LlamaTokenizer(LlamaTokens):
         self.vocab_size = len(vocabulary.tokens)
         self.eos_id = vocabulary.eos_id
         self.pad_id = _first(vocabulary.pad_id, vocabulary.eos_id, 0)
-        self.tokenizer_hash = _short_hash(vocabulary.digest, vocabulary.eos_id)
+        self.chat = vocabulary.chat
+        self.tokenizer_hash = _short_hash(vocabulary.digest, vocabulary.eos_id, self.chat)
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text."""
@@ -140,23 +149,34 @@ def load_tokenizer(name: str) -> Tokenizer:
     """The tokenizer of that name or path; `UserError` where there is none.
 
     `bytes` needs nothing, `embedded` is that of the shipped model; else the path of a
-    `tokenizer.json`, of a directory that holds one, or of a GGUF. Nothing is downloaded.
+    `tokenizer.json`, of a directory that holds one, or of a GGUF; or, where there is no such path,
+    a name on the Hugging Face hub, which is asked for what the local cache does not hold.
     """
     if name == BYTES:
         return ByteTokenizer()
     if name == EMBEDDED:
         return _from_gguf(name, gguf_path())
     path = Path(name)
+    if not path.exists():
+        path = _from_hub(name)
     if path.is_dir():
         if not (path / FILE).is_file():
             raise UserError(f"no tokenizer in {path}: it holds no {FILE}")
         path = path / FILE
-    elif not path.exists():
-        raise UserError(
-            f"no tokenizer {name!r}: name `{BYTES}`, `{EMBEDDED}`, or the path of a {FILE}, of a "
-            "directory with one, or of a GGUF (nothing is downloaded)"
-        )
     return _from_gguf(name, path) if is_gguf(path) else _from_file(name, path)
+
+
+def _from_hub(name: str) -> Path:
+    why = ""
+    if is_hub_name(name) and not name.endswith((".json", ".gguf")):
+        try:
+            return hub_files(name, (FILE, CONFIG, TEMPLATE))
+        except UserError as error:
+            why = f"{error}; "
+    raise UserError(
+        f"no tokenizer {name!r}: {why}name `{BYTES}`, `{EMBEDDED}`, the path of a {FILE}, of a "
+        "directory with one, or of a GGUF, or a model on the hub"
+    )
 
 
 def _from_gguf(name: str, path: Path) -> Tokenizer:
@@ -172,6 +192,7 @@ def _from_gguf(name: str, path: Path) -> Tokenizer:
         digest=vocabulary.digest,
         eos_id=vocabulary.eos_id,
         pad_id=vocabulary.pad_id,
+        chat=vocabulary.chat,
     )
 
 
@@ -184,6 +205,7 @@ def _from_file(name: str, path: Path) -> Tokenizer:
     except Exception as error:  # what the Rust library raises has no narrower type
         raise UserError(f"{path} is not a {FILE} of Hugging Face: {error}") from error
     config = _config(path.with_name(CONFIG))
+    chat = _chat_template(path.with_name(TEMPLATE), config, tokenizer)
     ends = [_content(config.get("eos_token")), *USUAL_ENDS]
     return FastTokenizer(
         name,
@@ -193,6 +215,28 @@ def _from_file(name: str, path: Path) -> Tokenizer:
             (found for end in ends if (found := tokenizer.token_to_id(end)) is not None), None
         ),
         pad_id=tokenizer.token_to_id(_content(config.get("pad_token"))),
+        chat=chat,
+    )
+
+
+def _chat_template(
+    path: Path, config: dict[str, Any], tokenizer: tokenizers.Tokenizer
+) -> ChatTemplate | None:
+    """That in a file of its own, or the one in the tokenizer's settings that is the default."""
+    source = config.get("chat_template")
+    if isinstance(source, list):
+        named = [one for one in source if isinstance(one, dict) and one.get("name") == "default"]
+        source = named[0].get("template") if named else None
+    if path.exists():
+        source = read_text(path, "the chat template")
+    if not isinstance(source, str) or not source:
+        return None
+    added = tokenizer.get_added_tokens_decoder().values()
+    return ChatTemplate(
+        source,
+        marks=tuple(token.content for token in added if token.special),
+        bos_token=_content(config.get("bos_token")),
+        eos_token=_content(config.get("eos_token")),
     )
 
 
@@ -217,6 +261,7 @@ def _first(*values: int | None) -> int:
     return next(value for value in values if value is not None)
 
 
-def _short_hash(digest: str, eos_id: int | None) -> str:
-    """Of all that changes how long a sample is: the tokenizer, and the token that ends it."""
-    return hashlib.sha256(f"{digest} {eos_id}".encode()).hexdigest()[:HASH_CHARACTERS]
+def _short_hash(digest: str, eos_id: int | None, chat: ChatTemplate | None) -> str:
+    """Of all that changes how long a sample is: tokens, what ends them, how chats are written."""
+    written = f"{digest} {eos_id}" + (f" {chat.source}" if chat else "")
+    return hashlib.sha256(written.encode("utf-8", "surrogateescape")).hexdigest()[:HASH_CHARACTERS]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from query_mutator.base.errors import ServerUnavailableError, UserError
+from query_mutator.base.hub import hub_answers
 from query_mutator.base.weights import packaged_model_path
 from query_mutator.models.backend import Backend
 from query_mutator.models.calls import CallFailedError
@@ -32,7 +33,6 @@ TRIED_LENGTHS = (3, 20, 120)
 MAX_TOKENS = 512
 IN_VAIN = {"outage", "not_found", "bad_request", "closed", "connection"}
 """Failures of an embedding call after which another would fail too."""
-HUB_TIMEOUT_S = 5.0
 SAFE_WEIGHTS = ".safetensors"
 PICKLED = {".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib"}
 
@@ -244,18 +244,6 @@ def _packaged_embedder(torch_threads: int) -> SentenceTransformerEmbedder:
     return SentenceTransformerEmbedder(str(packaged_model_path()), torch_threads=torch_threads)
 
 
-def _hub_answers() -> bool:
-    """Asked once, briefly: the hub's own client would retry for minutes."""
-    import requests
-    from huggingface_hub import constants
-
-    try:
-        requests.head(constants.ENDPOINT, timeout=HUB_TIMEOUT_S)
-    except requests.RequestException:
-        return False
-    return True
-
-
 def load_encoder(
     name: str = PACKAGED_MODEL,
     *,
@@ -276,7 +264,7 @@ def load_encoder(
     offered, hint = _offered_by(client.backends if client is not None else [], name)
     if client is not None and any(backend.serves("embedding", name) for backend in client.backends):
         return Encoder(ServerEmbedder(client, name, num_ctx=num_ctx))
-    if "/" in name and not _hub_answers():
+    if "/" in name and not hub_answers():
         hint = f"no hub answers to get it from; {hint}"
     elif "/" in name:
         try:
