@@ -111,16 +111,17 @@ def test_an_instruction_is_read_and_the_response_is_learned(tmp_path: Path) -> N
 def test_parquet_rows_are_the_same_samples_as_json_rows(tmp_path: Path) -> None:
     from pyarrow import Table, parquet
 
-    for number, rows in enumerate((
-        [{"id": 5, "text": "All of it."}],
-        [{"id": "a", "prompt": "Ask. ", "completion": "Answer."}],
-        [{"id": "b", "instruction": "Why?", "response": "So."}] * 1,
-        [{"id": "c", "messages": [{"role": "user", "content": "Hi"},
-                                  {"role": "assistant", "content": "Yes"}]}],
-    )):  # fmt: skip
-        lines = written(tmp_path / f"{number}.jsonl", *rows)
+    chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]
+    rows: list[dict[str, Any]] = [
+        {"id": 5, "text": "All of it."},
+        {"id": "a", "prompt": "Ask. ", "completion": "Answer."},
+        {"id": "b", "instruction": "Why?", "response": "So."},
+        {"id": "c", "messages": chat},
+    ]
+    for number, row in enumerate(rows):
+        lines = written(tmp_path / f"{number}.jsonl", row)
         table = tmp_path / f"{number}.parquet"
-        parquet.write_table(Table.from_pylist(rows), table)
+        parquet.write_table(Table.from_pylist([row]), table)
         assert samples(table) == samples(lines)
     many = tmp_path / "many.parquet"
     parquet.write_table(Table.from_pylist([{"text": f"text {n}"} for n in range(1000)]), many)

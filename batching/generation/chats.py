@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from query_mutator.base.errors import UserError
 
@@ -86,7 +87,7 @@ class ChatTemplate:
 
         messages = [{"role": turn.role, "content": turn.content} for turn in turns]
         try:
-            texts, _ = render_jinja_template(
+            rendered: Any = render_jinja_template(
                 conversations=[messages],
                 chat_template=self.source,
                 bos_token=self.bos_token,
@@ -95,6 +96,7 @@ class ChatTemplate:
             )
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise UserError(f"the tokenizer's chat template refuses it: {error}") from error
+        texts, _ = rendered  # it says that it gives a text, and gives a list of them
         return str(texts[0])
 
     def _marked(self, text: str) -> Iterator[Part]:

@@ -52,10 +52,8 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Row]]:
     reader = csv.DictReader((line for _, line in _decoded_lines(path)), strict=True)
     try:
         for row in reader:
-            yield (
-                f"line {reader.line_num}",
-                {key: cell for key, cell in row.items() if key and cell},
-            )
+            filled = {key: cell for key, cell in row.items() if key and cell}
+            yield f"line {reader.line_num}", filled
     except csv.Error as error:
         raise UserError(f"{path}, line {reader.line_num}: not valid CSV: {error}") from error
 
