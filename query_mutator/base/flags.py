@@ -107,7 +107,7 @@ def option_of(name: str) -> str:
     >>> option_of("batch_size")
     '--batch-size'
     """
-    return "--" + name.replace("_", "-")
+    return "--" + name.rstrip("_").replace("_", "-")
 
 
 def add_flag(group: Any, item: Field[Any]) -> None:
