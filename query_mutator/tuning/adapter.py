@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
+from safetensors import SafetensorError
 
-from query_mutator.base.files import replaced_directory, write_atomically
-from query_mutator.tuning.base_model import BaseModel
+from query_mutator.base.errors import UserError
+from query_mutator.base.files import replaced_directory
+from query_mutator.tuning.base_model import BaseModel, place_of, quiet_transformers
 from query_mutator.tuning.settings import TuningSettings
 
 ADAPTER = "adapter"
 FULL_MODEL = "model"
+ADAPTER_WEIGHTS, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
+"""As peft names them."""
 
 
 class Trained:
@@ -43,12 +47,23 @@ class Trained:
         """Writes the trained weights, as peft or transformers read them, whole or not at all."""
         with replaced_directory(directory) as new:
             if self.is_full:
-                self.base.model.save_pretrained(new)
-                self.base.tokenizer.save_pretrained(new)
-                return
-            # Left to itself, peft asks the hub whether the vocabulary has grown.
-            self._wrapped.save_pretrained(new, save_embedding_layers=False)
-            (new / "README.md").unlink(missing_ok=True)  # peft's form, not filled in
+                _save_model(self.base, new)
+            else:
+                self._save_adapter(new)
+
+    def _save_adapter(self, directory: Path) -> None:
+        import peft
+
+        config = self._wrapped.peft_config["default"].to_dict() | {"inference_mode": True}
+        # Sets have another order in every process.
+        plain = {k: sorted(v) if isinstance(v, set) else v for k, v in config.items()}
+        text = json.dumps(plain, indent=2, sort_keys=True)
+        (directory / ADAPTER_CONFIG).write_text(text + "\n", encoding="utf-8")
+        # Left to decide about embeddings, peft asks the hub whether the vocabulary has grown.
+        weights = peft.get_peft_model_state_dict(self._wrapped, save_embedding_layers=False)
+        kept = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
+        content = safetensors.torch.save(kept, {"format": "pt"})
+        (directory / ADAPTER_WEIGHTS).write_bytes(content)
 
 
 def _with_adapter(base: BaseModel, settings: TuningSettings) -> Any:
@@ -61,6 +76,24 @@ def _with_adapter(base: BaseModel, settings: TuningSettings) -> Any:
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )
-    wrapped = peft.get_peft_model(base.model, config)
+    try:
+        wrapped = peft.get_peft_model(base.model, config)
+    except ValueError as error:
+        raise UserError(
+            f"the model {base.name} takes no adapter: {str(error)[:200]}.\nTrain it with --full"
+        ) from error
     config.base_model_name_or_path = base.name
     return wrapped
+
+
+def _save_model(base: BaseModel, directory: Path) -> None:
+    import transformers
+
+    place = place_of(base.name)
+    with quiet_transformers():
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(place.source, **place.options)
+        try:
+            base.model.save_pretrained(directory)
+        except SafetensorError as error:  # it tells an error of the system in its text alone
+            raise OSError(errno.ENOSPC, str(error)[:200], str(directory)) from error
+        tokenizer.save_pretrained(directory)

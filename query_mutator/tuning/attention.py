@@ -15,81 +15,133 @@ import numpy as np
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from batching.core.arrays import IntArray, offsets_of
+from batching.core.arrays import offsets_of
 
 BY_SAMPLE = "by_sample"
 """The name of this attention among those of transformers."""
 ORDINARY = "sdpa"
 SHORT = 256
-"""Up to this length plain matrix products are faster than the fused kernel of a CPU, and what they
+"""Up to this width plain matrix products are faster than the fused kernel of a CPU, and what they
 keep for the gradients is small."""
+SHORTEST_GROUP = 16
+NOT_HERE = ("softcap", "s_aux", "position_bias")
+"""What some models add to their attention, and this one does not know."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Samples of like lengths, spread out: each has a row of its own."""
+    """Samples of like lengths, each in a row of its own."""
 
-    queries: torch.Tensor
-    """Of each place, sample by width: the token that stands there. Places beyond a sample's end
-    hold its last token once more: nobody looks at them, and what they see is dropped."""
-    keys: torch.Tensor
-    """The same with the shared beginning in front."""
     num_samples: int
-    mask: torch.Tensor
-    """Width by width of the keys: whether a token may look at another."""
+    width: int
+    """Tokens of the longest; the places of the others beyond their end are seen by nobody."""
+    shared: int
+    """Tokens of the beginning, which stand in front of the keys of each."""
 
-    def to(self, device: torch.device) -> Group:
-        """The same on a device."""
-        tensors = (tensor.to(device) for tensor in (self.queries, self.keys, self.mask))
-        queries, keys, mask = tensors
-        return Group(queries, keys, self.num_samples, mask)
+    @property
+    def reach(self) -> int:
+        """Keys for each query."""
+        return self.shared + self.width
+
+    def mask(self, window: int | None, device: torch.device) -> torch.Tensor:
+        """Whether a query, by row, may look at a key: neither later nor before its window."""
+        query = torch.arange(self.width, device=device)[:, None] + self.shared
+        key = torch.arange(self.reach, device=device)[None]
+        allowed = key <= query
+        return allowed if window is None else allowed & (key > query - window)
 
 
 @dataclass(frozen=True)
 class SampleLayout:
-    """Where the samples of a flat row stand."""
+    """Where the samples of one long row stand, and where when they are spread out in groups."""
 
     groups: tuple[Group, ...]
-    gathered: torch.Tensor
-    """Of each token: its place among those of all groups, one after the other."""
+    queries: torch.Tensor
+    """Of each place of the groups, one after the other: the token that stands there."""
+    keys: torch.Tensor
+    """The same with the shared beginning in front of every sample."""
+    query_places: torch.Tensor
+    """Of each token: its place among the queries."""
+    key_places: torch.Tensor
+    """Of each token: its own place among the keys."""
 
     @classmethod
     def of(cls, lengths: Sequence[int], shared: int = 0) -> SampleLayout:
         """Of samples of these lengths, after a beginning of `shared` tokens that is theirs all."""
         sizes = np.asarray([shared, *lengths] if shared else lengths, np.int64)
         starts = offsets_of(sizes)[:-1]
-        # A sample takes part in a group up to twice its length: little is spent on padding.
-        classes = np.ceil(np.log2(np.maximum(sizes, 16))).astype(np.int64)
+        # Nobody's group is wider than twice its own length: little is spent on padding.
+        kinds = np.ceil(np.log2(np.maximum(sizes, SHORTEST_GROUP))).astype(np.int64)
         if shared:
-            classes[0] = -1  # looks back at nothing
-        groups, gathered, place = [], np.zeros(int(sizes.sum()), np.int64), 0
-        for kind in np.unique(classes).tolist():
-            members = np.flatnonzero(classes == kind)
-            own = starts[members], sizes[members]
-            groups.append(_group(*own, shared if kind >= 0 else 0))
-            width = int(own[1].max())
-            for number, (start, size) in enumerate(zip(*own, strict=True)):
-                gathered[start : start + size] = place + number * width + np.arange(size)
-            place += len(members) * width
-        return cls(tuple(groups), torch.from_numpy(gathered))
+            kinds[0] = 0  # the beginning itself has nothing in front
+        groups, queries, keys = [], [], []
+        query_places, key_places = np.empty((2, int(sizes.sum())), np.int64)
+        query_count = key_count = 0
+        for kind in np.unique(kinds).tolist():
+            members = np.flatnonzero(kinds == kind)
+            group = Group(len(members), int(sizes[members].max()), shared if kind else 0)
+            inside = np.minimum(np.arange(group.width), sizes[members][:, None] - 1)
+            tokens = starts[members][:, None] + inside
+            beginning = np.broadcast_to(np.arange(group.shared), (len(members), group.shared))
+            queries.append(tokens.reshape(-1))
+            keys.append(np.concatenate([beginning, tokens], axis=1).reshape(-1))
+            for number, member in enumerate(members.tolist()):
+                own = slice(starts[member], starts[member] + sizes[member])
+                first = np.arange(sizes[member])
+                query_places[own] = query_count + number * group.width + first
+                key_places[own] = key_count + number * group.reach + group.shared + first
+            query_count += len(members) * group.width
+            key_count += len(members) * group.reach
+            groups.append(group)
+        arrays = (np.concatenate(queries), np.concatenate(keys), query_places, key_places)
+        return cls(tuple(groups), *map(torch.from_numpy, arrays))
 
     def to(self, device: torch.device) -> SampleLayout:
         """The same on a device."""
-        return SampleLayout(
-            tuple(group.to(device) for group in self.groups), self.gathered.to(device)
-        )
+        tensors = (self.queries, self.keys, self.query_places, self.key_places)
+        return SampleLayout(self.groups, *(tensor.to(device) for tensor in tensors))
 
 
-def _group(starts: IntArray, sizes: IntArray, shared: int) -> Group:
-    width = int(sizes.max())
-    places = starts[:, None] + np.minimum(np.arange(width)[None], sizes[:, None] - 1)
-    beginning = np.broadcast_to(np.arange(shared), (len(starts), shared))
-    return Group(
-        torch.from_numpy(places.reshape(-1)),
-        torch.from_numpy(np.concatenate([beginning, places], axis=1).reshape(-1)),
-        len(starts),
-        torch.from_numpy(np.tril(np.ones((width, shared + width), bool), shared)),
-    )
+class _Spread(torch.autograd.Function):
+    """Tokens to places. Its gradient gathers too: fast, and the same to the bit in every run."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, states: torch.Tensor, index: torch.Tensor, layout: SampleLayout, is_keys: bool
+    ) -> torch.Tensor:
+        ctx.layout, ctx.is_keys = layout, is_keys
+        return states.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        (spread,), layout = gradients, ctx.layout
+        if not ctx.is_keys:
+            return spread.index_select(0, layout.query_places), None, None, None
+        # Nobody looks at places beyond a sample's end: their gradients are 0.
+        found = spread.index_select(0, layout.key_places)
+        first = 0
+        for group in layout.groups:
+            count = group.num_samples * group.reach
+            if group.shared:
+                own = spread[first : first + count].view(group.num_samples, group.reach, -1)
+                total = own[:, : group.shared].sum(0, dtype=torch.float32).to(spread.dtype)
+                found[: group.shared] += total.view_as(found[: group.shared])
+            first += count
+        return found, None, None, None
+
+
+class _Gathered(torch.autograd.Function):
+    """Places back to tokens."""
+
+    @staticmethod
+    def forward(ctx: Any, spread: torch.Tensor, layout: SampleLayout) -> torch.Tensor:
+        ctx.places, ctx.shape = layout.query_places, spread.shape
+        return spread.index_select(0, layout.query_places)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
+        (found,) = gradients
+        return found.new_zeros(ctx.shape).index_copy_(0, ctx.places, found), None
 
 
 def attention_by_sample(
@@ -100,16 +152,32 @@ def attention_by_sample(
     attention_mask: torch.Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
+    sliding_window: int | None = None,
     *,
     layout: SampleLayout,
-    **_: Any,
+    **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """What transformers asks of an attention: rows × tokens × heads × size, and no weights."""
+    if any(others.get(name) is not None for name in NOT_HERE):
+        raise NotImplementedError("this attention has a part that is not known here")
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     # One row: heads × tokens × size becomes tokens × heads × size.
     queries, keys, values = (states[0].transpose(0, 1) for states in (query, key, value))
-    attended = [_attend(queries, keys, values, group, scale, dropout) for group in layout.groups]
-    return torch.cat(attended)[layout.gathered][None], None
+    spread_queries = _Spread.apply(queries, layout.queries, layout, False)
+    spread_keys = _Spread.apply(keys, layout.keys, layout, True)
+    spread_values = _Spread.apply(values, layout.keys, layout, True)
+    key_sizes = [group.num_samples * group.reach for group in layout.groups]
+    attended = [
+        _attend(asked, seen, told, group, scale, dropout, sliding_window)
+        for group, asked, seen, told in zip(
+            layout.groups,
+            spread_queries.split([group.num_samples * group.width for group in layout.groups]),
+            spread_keys.split(key_sizes),
+            spread_values.split(key_sizes),
+            strict=True,
+        )
+    ]
+    return _Gathered.apply(torch.cat(attended), layout)[None], None
 
 
 def _attend(
@@ -119,31 +187,34 @@ def _attend(
     group: Group,
     scale: float,
     dropout: float,
+    window: int | None,
 ) -> torch.Tensor:
     """What each place of a group sees: places × heads × size."""
-    samples, (width, reach) = group.num_samples, group.mask.shape
-    heads, kv_heads, size = queries.shape[1], keys.shape[1], queries.shape[2]
-    # Heads that share keys are rows of one product.
-    together = heads // kv_heads
-    spread = queries[group.queries].view(samples, width, kv_heads, together, size)
-    spread = spread.permute(0, 2, 3, 1, 4).reshape(samples * kv_heads, together * width, size)
-
-    def spread_keys(states: torch.Tensor) -> torch.Tensor:
-        found = states[group.keys].view(samples, reach, kv_heads, size)
-        return found.transpose(1, 2).reshape(samples * kv_heads, reach, size)
-
-    mask = group.mask.repeat(together, 1)
+    samples, width, heads, kv_heads = (
+        group.num_samples,
+        group.width,
+        queries.shape[1],
+        keys.shape[1],
+    )
+    together = heads // kv_heads  # heads that share keys are rows of one product
+    asked = queries.view(samples, width, kv_heads, together, -1)
+    asked = asked.permute(0, 2, 3, 1, 4).reshape(samples * kv_heads, together * width, -1)
+    keys, values = (
+        states.view(samples, group.reach, kv_heads, -1)
+        .transpose(1, 2)
+        .reshape(samples * kv_heads, group.reach, -1)
+        for states in (keys, values)
+    )
+    mask = group.mask(window, queries.device).repeat(together, 1)
     if width <= SHORT and not dropout:
         bias = torch.zeros_like(mask, dtype=queries.dtype).masked_fill_(~mask, float("-inf"))
         bias = bias.expand(samples * kv_heads, *mask.shape)
-        scores = torch.baddbmm(bias, spread, spread_keys(keys).transpose(1, 2), alpha=scale)
-        seen = torch.bmm(scores.softmax(-1), spread_keys(values))
+        scores = torch.baddbmm(bias, asked, keys.transpose(1, 2), alpha=scale)
+        seen = torch.bmm(scores.softmax(-1), values)
     else:
-        seen = scaled_dot_product_attention(
-            spread, spread_keys(keys), spread_keys(values), mask, dropout, scale=scale
-        )
-    seen = seen.view(samples, kv_heads, together, width, size).permute(0, 3, 1, 2, 4)
-    return seen.reshape(samples * width, heads, size)
+        seen = scaled_dot_product_attention(asked, keys, values, mask, dropout, scale=scale)
+    seen = seen.view(samples, kv_heads, together, width, -1).permute(0, 3, 1, 2, 4)
+    return seen.reshape(samples * width, heads, -1)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,12 @@ from typing import Any
 
 import torch
 
+from batching import load_tokenizer
+from batching.generation import Tokenizer
 from query_mutator.base.errors import UserError
+from query_mutator.base.hub import hub_answers, is_hub_name
 from query_mutator.base.weights import gguf_path
+from query_mutator.tuning.attention import ORDINARY
 from query_mutator.tuning.settings import EMBEDDED
 
 GGUF = ".gguf"
@@ -26,7 +29,7 @@ class BaseModel:
     name: str
     """As the user named it."""
     model: Any
-    tokenizer: Any
+    tokenizer: Tokenizer
 
     @property
     def hidden(self) -> Any:
@@ -34,42 +37,63 @@ class BaseModel:
         return self.model.get_decoder()
 
     @property
-    def is_recurrent(self) -> bool:
-        """Whether a layer carries a state from token to token, over the borders of samples."""
-        kinds = set(getattr(self.model.config, "layer_types", None) or ())
-        return bool(kinds - ATTENTION_KINDS) or any(
-            isinstance(module, torch.nn.Conv1d | torch.nn.RNNBase) or _carries_state(module)
-            for module in self.model.modules()
-        )
+    def device(self) -> torch.device:
+        """Where it computes."""
+        device: torch.device = next(self.model.parameters()).device
+        return device
 
 
-ATTENTION_KINDS = {"full_attention", "sliding_attention", "chunked_attention"}
-STATEFUL = ("mamba", "ssm", "rwkv", "recurrent", "deltanet", "retention", "shortconv")
-"""What the classes of layers with a state have in their names."""
+@dataclass(frozen=True)
+class ModelPlace:
+    """What transformers calls a model, and how it is to be read."""
+
+    source: str
+    options: dict[str, Any]
 
 
 def load_base_model(name: str, dtype: torch.dtype) -> BaseModel:
     """The model of that name; `UserError` says in a line why there is none."""
+    place = place_of(name)
+    tokenizer = load_tokenizer(name)
     import transformers
 
-    source, options = _place(name)
-    with _quiet(transformers), _told(name):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
-        model = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **options)
+    with quiet_transformers(), _told(name):
+        model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+            place.source, dtype=dtype, attn_implementation=ORDINARY, **place.options
+        )
     model.config.use_cache = False
-    return BaseModel(name, model, tokenizer)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rows = model.get_input_embeddings().weight.shape[0]
+    if tokenizer.vocab_size > rows:
+        raise UserError(
+            f"the tokenizer of {name} has {tokenizer.vocab_size} tokens and the model {rows}: "
+            "they do not belong together"
+        )
+    return BaseModel(name, model.to(device), tokenizer)
 
 
-def _place(name: str) -> tuple[str, dict[str, Any]]:
-    """What transformers calls the model, and how it is to be read."""
+def place_of(name: str) -> ModelPlace:
+    """Where a model is; `UserError` where there is none."""
     path = gguf_path() if name == EMBEDDED else Path(name)
     if path.is_file():
         if path.suffix.lower() != GGUF:
             raise UserError(f"--model {name} is a file and no GGUF: name the directory of a model")
-        return str(path.parent), {"gguf_file": path.name}
-    if path.is_dir() and not (path / "config.json").is_file():
-        raise UserError(f"--model {name} is a directory without a model: it has no config.json")
-    return name, {}
+        return ModelPlace(str(path.parent), {"gguf_file": path.name})
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise UserError(f"--model {name} holds no model: it has no config.json")
+        return ModelPlace(name, {"local_files_only": True})
+    if is_hub_name(name):
+        from huggingface_hub import try_to_load_from_cache
+
+        if isinstance(try_to_load_from_cache(name, "config.json"), str):
+            return ModelPlace(name, {"local_files_only": True})
+        if hub_answers():
+            return ModelPlace(name, {})
+    raise UserError(
+        f"there is no model {name!r}: no such directory, not in the local cache of the hub, and "
+        f"not to be had from there.\nGive {EMBEDDED}, a directory, or a hub name that is reachable"
+    )
 
 
 @contextlib.contextmanager
@@ -80,20 +104,18 @@ def _told(name: str) -> Iterator[None]:
     except (MemoryError, KeyboardInterrupt):
         raise
     except Exception as error:  # transformers raises all kinds, for want of a file as for its sense
-        if not Path(name).exists() and name != EMBEDDED:
-            raise UserError(
-                f"there is no model {name!r}: no such directory, and it is neither in the local "
-                "cache of the hub nor to be had from there.\n"
-                f"Give {EMBEDDED}, a directory, or a hub name that can be reached"
-            ) from error
         reason = " ".join(str(error).split())[:LONGEST_REASON]
-        raise UserError(f"cannot load the model {name}: {reason or type(error).__name__}") from error
+        raise UserError(
+            f"cannot load the model {name}: {reason or type(error).__name__}"
+        ) from error
 
 
 @contextlib.contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """Has transformers load without bars and without advice for programmers."""
-    logging = transformers.utils.logging
+def quiet_transformers() -> Iterator[None]:
+    """Has transformers work without bars and without advice for programmers."""
+    import transformers
+
+    logging: Any = transformers.utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -105,11 +127,6 @@ def _quiet(transformers: Any) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _carries_state(module: torch.nn.Module) -> bool:
-    return any(word in type(module).__name__.lower() for word in STATEFUL)
-
-
-@functools.cache
 def multiplies_in_bfloat16() -> bool:
     """Whether the processor that trains has units for bfloat16: elsewhere it is slower."""
     if torch.cuda.is_available():

@@ -2,90 +2,191 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
+import contextlib
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from importlib.metadata import version
 from pathlib import Path
-from random import Random
+from typing import Any
 
 import torch
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.terminal import counted, progress_bar, show_warnings
-from query_mutator.runs.directory import RunDirectory
+from query_mutator.base.terminal import counted, show_warnings
+from query_mutator.runs.directory import CONFIG, SUMMARY
 from query_mutator.tuning.adapter import Trained
-from query_mutator.tuning.attention import sample_by_sample
+from query_mutator.tuning.apart import packing_of
 from query_mutator.tuning.base_model import load_base_model, multiplies_in_bfloat16
-from query_mutator.tuning.batches import batch_of, packed_config, planned
-from query_mutator.tuning.learning import Learning, Losses
-from query_mutator.tuning.pairs import generated_pairs, shipped_pairs, split_pairs, with_kept
+from query_mutator.tuning.directory import RewriterDirectory, default_output
+from query_mutator.tuning.learning import Losses
+from query_mutator.tuning.material import Material, load_material
+from query_mutator.tuning.progress import EXIT_CODE, Progress, Stopping
 from query_mutator.tuning.prompts import PromptWriter
-from query_mutator.tuning.settings import AUTO, BFLOAT16, TuningSettings
-from query_mutator.tuning.validation import heldout_loss, share_exact
+from query_mutator.tuning.settings import (
+    AUTO,
+    BFLOAT16,
+    NOT_STORED,
+    TuningSettings,
+    settings_of,
+)
+from query_mutator.tuning.trainer import Trainer
+
+PACKAGES = ("torch", "transformers", "peft", "numpy")
+MEMORY = ("can't allocate memory", "out of memory", "not enough memory")
+"""How torch says that there is none left."""
 
 
 def train_mutator(settings: TuningSettings) -> int:
-    """Trains a rewriter; returns the exit code."""
+    """Trains a rewriter, or goes on with one; returns the exit code."""
     show_warnings()
-    torch.manual_seed(settings.seed)
-    output = Path(settings.output or f"rewriters/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
-    directory = RunDirectory(output)
-    directory.create()
-    wants = settings.dtype == BFLOAT16 or (settings.dtype == AUTO and multiplies_in_bfloat16())
-    dtype = torch.bfloat16 if wants else torch.float32
-    base = load_base_model(settings.model, torch.float32 if settings.full else dtype)
-    trained = Trained(base, settings)
-    writer = PromptWriter(base.tokenizer)
-    random = Random(settings.seed)
-    training, validation = split_pairs(shipped_pairs(), settings.validation_share, random)
-    epochs = []
-    for epoch in range(settings.epochs):
-        pairs = list(training)
-        if settings.generated:
-            pairs += generated_pairs(training, settings.generated, settings.seed + epoch)
-        pairs = with_kept(pairs, settings.keep_clear, random)
-        samples = [writer.sample(f"{n}", pair) for n, pair in enumerate(pairs)]
-        plan = planned(samples, packed_config(settings), epoch)
-        epochs.append(({sample.sample_id: sample for sample in samples}, plan))
-    held = [writer.sample(f"{n}", pair) for n, pair in enumerate(validation)]
-    held_plan = planned(held, packed_config(settings), 0)
-    by_id = {sample.sample_id: sample for sample in held}
-    pad = writer.eos_id
-    held_batches = [batch_of(by_id, spec, pad, by_sample=True) for spec in held_plan]
-    losses = Losses(base, dtype)
-    num_steps = sum(len(plan) for _, plan in epochs)
-    learning = Learning(losses, trained.parameters(), settings, num_steps)
-    directory.write_json("config.json", settings.stored())
-    best = float("inf")
-    history = []
-    every = settings.eval_interval or max(1, num_steps // settings.epochs // 4)
-    bar = progress_bar(num_steps, 0)
-    step, tokens = 0, 0
-    began = time.monotonic()
-    recent: deque[tuple[float, int]] = deque([(began, 0)], maxlen=20)
-    for samples_by_id, plan in epochs:
-        for spec in plan:
-            batch = batch_of(samples_by_id, spec, pad, by_sample=True)
-            with sample_by_sample(base.model):
-                loss, norm = learning.step([batch], step)
-            step += 1
-            tokens += batch.num_tokens
-            recent.append((time.monotonic(), tokens))
-            rate = (tokens - recent[0][1]) / max(1e-9, recent[-1][0] - recent[0][0])
-            bar.set_description_str(f"loss {loss:.3f} {rate:.0f} tokens/s", refresh=False)
-            bar.update()
-            if step % every == 0 or step == num_steps:
-                with sample_by_sample(base.model):
-                    held_loss = heldout_loss(losses, held_batches)
-                exact = share_exact(base, writer, validation[:32])
-                if held_loss < best:
-                    best = held_loss
-                    trained.save(output / trained.directory_name)
-                seconds = time.monotonic() - began
-                history.append({"step": step, "loss": loss, "heldout_loss": held_loss,
-                                "exact": exact, "seconds": seconds, "tokens_per_second": rate})
-                print(f"step {step}/{num_steps} loss {loss:.3f} held-out {held_loss:.4f} exact "
-                      f"{exact:.2f} {rate:.0f} tokens/s {seconds:.0f} s", flush=True)
-    bar.close()
-    directory.write_json("summary.json", {"best": best, "history": history, "tokens": tokens})
-    directory.release()
+    directory = RewriterDirectory(settings.output or default_output())
+    stored: dict[str, Any] = {}
+    if settings.resume:
+        directory.check_resumable()
+        stored = directory.read_json(CONFIG)
+        settings = _stored_settings(settings, stored, directory.path)
+    else:
+        directory.check_new()
+    with _told(settings):
+        trainer, material = _trainer(settings, directory)
+        return _run(trainer, material, stored)
+
+
+def _run(trainer: Trainer, material: Material, stored: dict[str, Any]) -> int:
+    directory, settings = trainer.directory, trainer.settings
+    digest = material.digest()
+    if stored:
+        if stored.get("data_digest") != digest:
+            raise UserError(
+                f"cannot resume {directory.path}: the pairs or the plan have changed since.\n"
+                "Train anew in another --output"
+            )
+        directory.take()
+    else:
+        directory.create()
+    try:
+        if stored:
+            trainer.take_up()
+        else:
+            trainer.save()
+            directory.write_json(CONFIG, _config(settings, digest, trainer, material))
+        _say_beginning(trainer, material)
+        state = trainer.state
+        progress = Progress(
+            trainer.num_steps, state.step,
+            seconds=state.seconds, learning=state.learning_seconds,
+        )  # fmt: skip
+        with contextlib.closing(progress), Stopping() as stopping:
+            ended = trainer.train(progress, stopping)
+        directory.write_json(SUMMARY, _summary(trainer, ended))
+    finally:
+        directory.release()
+    if not ended:
+        print(f"stopped at step {state.step}; --resume --output {directory.path} goes on")
+        return EXIT_CODE
+    _say_end(trainer)
     return 0
+
+
+def _trainer(settings: TuningSettings, directory: RewriterDirectory) -> tuple[Trainer, Material]:
+    """All parts of a training, made in the order in which they can be wrong."""
+    torch.manual_seed(settings.seed)
+    in_bfloat16 = settings.dtype == BFLOAT16 or (
+        settings.dtype == AUTO and multiplies_in_bfloat16()
+    )
+    dtype = torch.bfloat16 if in_bfloat16 else torch.float32
+    # What is trained stays in float32: small steps would be lost in fewer bits.
+    base = load_base_model(settings.model, torch.float32 if settings.full else dtype)
+    packing = packing_of(base)
+    writer = PromptWriter(base.tokenizer)
+    material = load_material(settings, writer, packing)
+    trained = Trained(base, settings)
+    if settings.gradient_checkpointing:
+        base.model.gradient_checkpointing_enable({"use_reentrant": False})
+        base.model.enable_input_require_grads()
+    losses = Losses(base, dtype)
+    return Trainer(settings, trained, writer, material, packing, losses, directory), material
+
+
+def _stored_settings(asked: TuningSettings, stored: dict[str, Any], path: Path) -> TuningSettings:
+    """The settings of the run that is gone on with; others cannot be given."""
+    try:
+        found = settings_of(dict(stored["settings"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path / CONFIG} is damaged: it has no settings") from error
+    plain = TuningSettings()
+    for name, value in asked.stored().items():
+        if value not in (getattr(plain, name), getattr(found, name)):
+            raise UserError(f"--resume takes all settings from {path}: give no others ({name})")
+    return replace(found, output=str(path), resume=True)
+
+
+def _config(
+    settings: TuningSettings, digest: str, trainer: Trainer, material: Material
+) -> dict[str, Any]:
+    return {
+        "settings": {name: v for name, v in asdict(settings).items() if name not in NOT_STORED},
+        "data_digest": digest,
+        "samples": material.num_pairs,
+        "validation_pairs": len(material.validation_pairs),
+        "steps": trainer.num_steps,
+        "packing": str(trainer.packing),
+        "threads": torch.get_num_threads(),
+        "versions": {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}},
+    }
+
+
+def _summary(trainer: Trainer, ended: bool) -> dict[str, Any]:
+    state = trainer.state
+    return {
+        "finished": ended,
+        "steps": state.step,
+        "tokens": state.tokens,
+        "seconds": round(state.seconds, 1),
+        "learning_seconds": round(state.learning_seconds, 1),
+        "tokens_per_second": round(state.tokens / max(1e-9, state.learning_seconds), 1),
+        "best_heldout_loss": state.best_loss,
+        "best_step": state.best_step,
+        "looks": state.history,
+    }
+
+
+def _say_beginning(trainer: Trainer, material: Material) -> None:
+    settings, trained = trainer.settings, trainer.trained
+    weights = sum(parameter.numel() for parameter in trained.parameters().values())
+    what = "all weights" if trained.is_full else f"a LoRA adapter of rank {settings.lora_rank}"
+    print(
+        f"{settings.model}: {what} ({weights / 1e6:.1f}M), "
+        f"{counted(material.num_pairs, 'sample')} ({len(material.validation_pairs)} pairs held out)"
+        f", {counted(trainer.num_steps, 'step')}",
+        flush=True,
+    )
+
+
+def _say_end(trainer: Trainer) -> None:
+    state, path = trainer.state, trainer.directory.path / trainer.trained.directory_name
+    best = "" if state.best_loss is None else f", held-out loss {state.best_loss:.4f}"
+    print(
+        f"{path}: best at step {state.best_step}{best}; {state.tokens:,} tokens in "
+        f"{state.seconds:.0f} s, {state.tokens / max(1e-9, state.learning_seconds):.0f} tokens/s"
+    )
+
+
+@contextlib.contextmanager
+def _told(settings: TuningSettings) -> Iterator[None]:
+    """Turns what ends a training into a line that says what to do."""
+    try:
+        yield
+    except FloatingPointError as error:
+        raise UserError(
+            f"the training diverged: {error}.\nA lower --lr than {settings.learning_rate:g} helps"
+        ) from error
+    except (MemoryError, RuntimeError) as error:
+        text = str(error).lower()
+        if isinstance(error, MemoryError) or any(words in text for words in MEMORY):
+            raise UserError(
+                "out of memory.\nA lower --token-budget with more --grad-accumulation, or "
+                "--gradient-checkpointing, takes less"
+            ) from error
+        raise

@@ -11,9 +11,13 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
+from query_mutator.tuning.attention import sample_by_sample
 from query_mutator.tuning.base_model import BaseModel
 from query_mutator.tuning.batches import Batch
 from query_mutator.tuning.settings import CONSTANT, LINEAR, TuningSettings
+
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+"""What AdamW keeps of each weight."""
 
 
 class Losses:
@@ -22,22 +26,23 @@ class Losses:
     def __init__(self, base: BaseModel, compute_dtype: torch.dtype) -> None:
         self._base = base
         self._dtype = compute_dtype
-        self.device = next(base.model.parameters()).device
 
     def total(self, batch: Batch) -> torch.Tensor:
         """The losses of all tokens that count, each times its weight, added up."""
-        batch = batch.to(self.device)
-        layout: dict[str, Any] = {} if batch.layout is None else {"layout": batch.layout}
-        with self._autocast():
-            hidden = self._base.hidden(
-                input_ids=batch.input_ids,
-                position_ids=batch.position_ids,
-                attention_mask=batch.attention_mask,
-                use_cache=False,
-                **layout,
-            ).last_hidden_state
-            # The widest matrix of all: only where the next token counts.
-            asked = hidden.reshape(-1, hidden.shape[-1])[batch.predicting]
+        batch = batch.to(self._base.device)
+        given: dict[str, Any] = {"input_ids": batch.input_ids, "use_cache": False}
+        apart: AbstractContextManager[None] = contextlib.nullcontext()
+        if batch.attention_mask is not None:
+            given["attention_mask"] = batch.attention_mask
+        else:
+            given["position_ids"] = batch.position_ids
+        if batch.layout is not None:
+            given["layout"] = batch.layout
+            apart = sample_by_sample(self._base.model)
+        with apart, self._autocast():
+            hidden = self._base.hidden(**given).last_hidden_state
+            # The last matrix is the widest by far: only where the next token counts.
+            asked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, batch.predicting)
             logits = self._base.model.get_output_embeddings()(asked)
         losses = cross_entropy(logits.float(), batch.targets, reduction="none")
         return (losses * batch.weights).sum()
@@ -45,11 +50,11 @@ class Losses:
     def _autocast(self) -> AbstractContextManager[Any]:
         if self._dtype is torch.float32:
             return contextlib.nullcontext()
-        return torch.autocast(self.device.type, dtype=self._dtype)
+        return torch.autocast(self._base.device.type, dtype=self._dtype)
 
 
 class Learning:
-    """AdamW with a learning rate that rises and falls."""
+    """AdamW, with a learning rate that rises and falls."""
 
     def __init__(
         self,
@@ -62,17 +67,17 @@ class Learning:
         self._parameters = parameters
         self._settings = settings
         self._num_steps = num_steps
-        self.optimizer = torch.optim.AdamW(
+        self._optimizer = torch.optim.AdamW(
             parameters.values(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
 
     def step(self, batches: Sequence[Batch], number: int) -> tuple[float, float]:
-        """Learns from batches, as if they were one; returns their loss and the gradient's norm.
+        """Learns from batches as if they were one; returns their loss and the gradient's norm.
 
         `FloatingPointError` where the loss is no number any more.
         """
-        counted = sum(float(batch.weights.sum()) for batch in batches)
-        self.optimizer.zero_grad()
+        counted = sum(batch.counted for batch in batches)
+        self._optimizer.zero_grad()
         loss = 0.0
         for batch in batches:
             part = self._losses.total(batch) / max(counted, 1e-9)
@@ -82,10 +87,10 @@ class Learning:
             list(self._parameters.values()), self._settings.max_grad_norm
         ).item()
         if not (math.isfinite(loss) and math.isfinite(norm)):
-            raise FloatingPointError(f"the loss diverged at step {number + 1}: a lower --lr helps")
-        for group in self.optimizer.param_groups:
+            raise FloatingPointError(f"the loss is {loss} at step {number + 1}")
+        for group in self._optimizer.param_groups:
             group["lr"] = self.rate(number)
-        self.optimizer.step()
+        self._optimizer.step()
         return loss, norm
 
     def rate(self, number: int) -> float:
@@ -94,11 +99,38 @@ class Learning:
         rising = round(settings.warmup * last)
         if number < rising:
             return settings.learning_rate * (number + 1) / (rising + 1)
-        done = (number - rising) / max(1, last - rising)
         if settings.schedule == CONSTANT:
             return settings.learning_rate
+        left = 1 - (number - rising) / max(1, last - rising)
         if settings.schedule == LINEAR:
-            return settings.learning_rate * (1 - done)
-        return settings.learning_rate * (1 + math.cos(math.pi * min(1.0, done))) / 2
+            return settings.learning_rate * left
+        return settings.learning_rate * (1 - math.cos(math.pi * left)) / 2
 
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Copies of the weights, and of what the optimizer keeps of them."""
+        found = {}
+        for name, parameter in self._parameters.items():
+            found[f"weights.{name}"] = parameter.detach().cpu().clone()
+            for moment, value in self._optimizer.state.get(parameter, {}).items():
+                found[f"{moment}.{name}"] = value.detach().cpu().clone()
+        return found
 
+    def set_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Goes on from what `tensors` gave; `ValueError` where they do not fit."""
+        with torch.no_grad():
+            for name, parameter in self._parameters.items():
+                found = tensors.get(f"weights.{name}")
+                if (
+                    found is None
+                    or found.shape != parameter.shape
+                    or found.dtype != parameter.dtype
+                ):
+                    raise ValueError(f"there are no weights {name} like those of the model")
+                parameter.copy_(found)
+                moments = {moment: tensors.get(f"{moment}.{name}") for moment in MOMENTS}
+                if all(value is not None for value in moments.values()):
+                    self._optimizer.state[parameter] = {
+                        moment: value.clone().to(parameter.device if moment != "step" else "cpu")
+                        for moment, value in moments.items()
+                        if value is not None
+                    }

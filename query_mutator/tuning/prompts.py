@@ -1,61 +1,72 @@
-"""Questions and chats as tokens, the same as a server makes of them."""
+"""Pairs and prompts as tokens, the same as a server makes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from batching import Sample
-from query_mutator.models.calls import Message
+from batching.generation import Tokenizer
+from batching.generation.chats import LEARNED_ROLE, TURN_BEGINS, Part, Turn, chat_ml
+from batching.generation.dataset import TextSample, encode_texts
 from query_mutator.operators.tuned import tuned_messages
 from query_mutator.tuning.pairs import Pair
 
-CHATML = (
-    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] "
-    "+ '<|im_end|>' + '\\n'}}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
-)
-"""The template that llama.cpp takes, too, where a model has none."""
 WEIGHT = "weight"
+QUESTION, REWRITE = "question", "rewrite"
 
 
 class PromptWriter:
-    """Writes chats as the model knows them."""
+    """Writes pairs as the chats that the model knows."""
 
-    def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
-        self._template = tokenizer.chat_template or CHATML
-        self.eos_id: int = tokenizer.eos_token_id
-
-    def prompt_text(self, messages: Sequence[Message]) -> str:
-        """A chat up to where the model's turn begins."""
-        text: str = self._tokenizer.apply_chat_template(
-            [dict(message) for message in messages],
-            chat_template=self._template,
-            tokenize=False,
-            add_generation_prompt=True,
-        )
-        return text
-
-    def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """The same as tokens."""
-        return self._tokens(self.prompt_text(messages))
-
-    def completion(self, text: str) -> list[int]:
-        """What the model is to say, and the token that ends its turn."""
-        # A server reads the prompt by itself: its last token never merges with the first of these.
-        return [*self._tokens(text), self.eos_id]
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
 
     def sample(self, name: str, pair: Pair) -> Sample:
-        """A pair to train on: only the rewrite counts in the loss."""
-        prompt = self.prompt(tuned_messages(pair.question))
-        completion = self.completion(pair.rewrite)
-        return Sample(
-            (*prompt, *completion),
-            (0,) * len(prompt) + (1,) * len(completion),
-            meta={"sample_id": name, WEIGHT: pair.weight},
-        )
+        """A pair to train on: only the rewrite, and that it ends, count in the loss."""
+        (sample,) = encode_texts([self._text(name, pair)], self.tokenizer)
+        return Sample(*_to_last_learned(sample), meta={"sample_id": name, WEIGHT: pair.weight})
 
-    def _tokens(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False).input_ids
-        return ids
+    def samples(self, pairs: list[Pair]) -> list[Sample]:
+        """Many pairs, by their place in the list."""
+        texts = [self._text(str(number), pair) for number, pair in enumerate(pairs)]
+        return [
+            Sample(*_to_last_learned(sample), meta={"sample_id": name, WEIGHT: pair.weight})
+            for sample, pair in zip(encode_texts(texts, self.tokenizer), pairs, strict=True)
+            for name in [sample.sample_id]
+        ]
+
+    def prompt(self, question: str) -> list[int]:
+        """What the model is asked, up to where its turn begins."""
+        sample = self.sample("", Pair(question, REWRITE))
+        return list(sample.input_ids[: sample.loss_mask.index(1)])
+
+    def completion(self, rewrite: str) -> list[int]:
+        """What it is to answer, and the token that ends its turn."""
+        sample = self.sample("", Pair(QUESTION, rewrite))
+        return list(sample.input_ids[sample.loss_mask.index(1) :])
+
+    @property
+    def end_id(self) -> int:
+        """The token that ends the model's turn."""
+        return self.completion(REWRITE)[-1]
+
+    def _text(self, name: str, pair: Pair) -> TextSample:
+        asked = [Turn(turn["role"], turn["content"]) for turn in tuned_messages(pair.question)]
+        turns = (*asked, Turn(LEARNED_ROLE, pair.rewrite))
+        if self.tokenizer.chat is not None:
+            return TextSample(name, chat_ml(turns), turns=turns)
+        # llama.cpp writes ChatML for a model without a template, and stops at the token that ends
+        # a text.
+        parts = (
+            *chat_ml(asked),
+            Part(TURN_BEGINS, learned=False, is_mark=True),
+            Part(f"{LEARNED_ROLE}\n", learned=False),
+            Part(pair.rewrite),
+        )
+        return TextSample(name, parts)
+
+
+def _to_last_learned(sample: Sample) -> tuple[Any, Any]:
+    """Tokens and mask without what a template writes after the end of the last turn."""
+    end = len(sample) - sample.loss_mask[::-1].index(1)
+    return sample.input_ids[:end], sample.loss_mask[:end]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.flags import add_flag, check_bounds, flag, parsed
+from query_mutator.base.flags import add_flag, check_bounds, flag, parsed, whole_number
 from query_mutator.base.terminal import OneLineParser
 
 EMBEDDED = "embedded"
@@ -19,7 +19,7 @@ CHOICES = {
     "schedule": (COSINE, LINEAR, CONSTANT),
 }
 LORA_LEARNING_RATE, FULL_LEARNING_RATE = 1e-3, 5e-5
-DEFAULT_PACK_MAX_LEN = 2048
+DEFAULT_PACK_MAX_LEN = DEFAULT_TOKEN_BUDGET = 2048
 DEFAULT_GYM_HOST, DEFAULT_GYM_PORT = "localhost", 8023
 
 GROUPS = {
@@ -72,17 +72,28 @@ class TuningSettings:
         0, "messy variants made of each clear question, others in every epoch", at_least=0
     )
     keep_clear: float = flag(
-        0.2, "share of the pairs that teach to leave a clear question alone", at_least=0, at_most=0.9
+        0.2,
+        "share of the pairs that teach to leave a clear question alone",
+        at_least=0,
+        at_most=0.9,
     )
     validation_share: float = flag(
-        0.05, "share of the pairs, split by meaning, that is not trained on", at_least=0, at_most=0.5
+        0.05,
+        "share of the pairs, split by meaning, that is not trained on",
+        at_least=0,
+        at_most=0.5,
     )
 
     batchplan: str | None = flag(None, "take the batches of this plan", parse=str)
     bucket_edges: str | None = flag(
         None, "rows of like lengths together, such as 128,256,512", parse=str
     )
-    token_budget: int = flag(2048, "tokens in a batch at most, padding included", at_least=1)
+    token_budget: int | None = flag(
+        None,
+        "tokens in a batch at most, padding included (default 2048, or what a row can have)",
+        parse=whole_number,
+        at_least=1,
+    )
     pack: bool = flag(False, "several samples in a row (default where nothing else is asked for)")
     pack_max_len: int = flag(DEFAULT_PACK_MAX_LEN, "tokens in such a row at most", at_least=1)
     grad_accumulation: int = flag(1, "batches for each step of the optimizer", at_least=1)
@@ -149,9 +160,7 @@ def build_parser(prog: str, description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def parse_settings(
-    parser: argparse.ArgumentParser, argv: Sequence[str] | None
-) -> TuningSettings:
+def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> TuningSettings:
     """The settings of a command line."""
     return settings_of(vars(parser.parse_args(argv)))
 
@@ -174,4 +183,6 @@ def check(settings: TuningSettings) -> None:
             check_bounds(item, value)
     for name, choices in CHOICES.items():
         if getattr(settings, name) not in choices:
-            raise UserError(f"--{name} must be {' or '.join(choices)}, not {getattr(settings, name)}")
+            raise UserError(
+                f"--{name} must be {' or '.join(choices)}, not {getattr(settings, name)}"
+            )
