@@ -19,7 +19,6 @@ from batching.core.arrays import offsets_of
 
 BY_SAMPLE = "by_sample"
 """The name of this attention among those of transformers."""
-ORDINARY = "sdpa"
 SHORT = 256
 """Up to this width plain matrix products are faster than the fused kernel of a CPU, and what they
 keep for the gradients is small."""
@@ -223,8 +222,9 @@ def sample_by_sample(model: Any) -> Iterator[None]:
     from transformers import AttentionInterface
 
     AttentionInterface.register(BY_SAMPLE, attention_by_sample)
+    before = model.config._attn_implementation
     model.set_attn_implementation(BY_SAMPLE)
     try:
         yield
     finally:
-        model.set_attn_implementation(ORDINARY)
+        model.set_attn_implementation(before)

@@ -15,7 +15,6 @@ from batching.generation import Tokenizer
 from query_mutator.base.errors import UserError
 from query_mutator.base.hub import hub_answers, is_hub_name
 from query_mutator.base.weights import gguf_path
-from query_mutator.tuning.attention import ORDINARY
 from query_mutator.tuning.settings import EMBEDDED
 
 GGUF = ".gguf"
@@ -59,7 +58,7 @@ def load_base_model(name: str, dtype: torch.dtype) -> BaseModel:
 
     with quiet_transformers(), _told(name):
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(
-            place.source, dtype=dtype, attn_implementation=ORDINARY, **place.options
+            place.source, dtype=dtype, **place.options
         )
     model.config.use_cache = False
     device = "cuda" if torch.cuda.is_available() else "cpu"

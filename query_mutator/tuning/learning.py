@@ -28,24 +28,34 @@ class Losses:
         self._dtype = compute_dtype
 
     def total(self, batch: Batch) -> torch.Tensor:
-        """The losses of all tokens that count, each times its weight, added up."""
+        """The losses of all tokens that count, each times its weight, added up.
+
+        To be called within `apart`.
+        """
         batch = batch.to(self._base.device)
         given: dict[str, Any] = {"input_ids": batch.input_ids, "use_cache": False}
-        apart: AbstractContextManager[None] = contextlib.nullcontext()
         if batch.attention_mask is not None:
             given["attention_mask"] = batch.attention_mask
         else:
             given["position_ids"] = batch.position_ids
         if batch.layout is not None:
             given["layout"] = batch.layout
-            apart = sample_by_sample(self._base.model)
-        with apart, self._autocast():
+        with self._autocast():
             hidden = self._base.hidden(**given).last_hidden_state
             # The last matrix is the widest by far: only where the next token counts.
             asked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, batch.predicting)
             logits = self._base.model.get_output_embeddings()(asked)
         losses = cross_entropy(logits.float(), batch.targets, reduction="none")
         return (losses * batch.weights).sum()
+
+    def apart(self, batch: Batch) -> AbstractContextManager[None]:
+        """While it lasts, the model keeps the samples of the batch apart.
+
+        Gradients belong within it too: gradient checkpointing computes layers again.
+        """
+        return (
+            contextlib.nullcontext() if batch.layout is None else sample_by_sample(self._base.model)
+        )
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self._dtype is torch.float32:
@@ -80,8 +90,9 @@ class Learning:
         self._optimizer.zero_grad()
         loss = 0.0
         for batch in batches:
-            part = self._losses.total(batch) / max(counted, 1e-9)
-            part.backward()
+            with self._losses.apart(batch):
+                part = self._losses.total(batch) / max(counted, 1e-9)
+                part.backward()
             loss += part.item()
         norm = torch.nn.utils.clip_grad_norm_(
             list(self._parameters.values()), self._settings.max_grad_norm

@@ -22,7 +22,11 @@ MOST_REWRITES = 32
 def heldout_loss(losses: Losses, batches: Sequence[Batch]) -> float:
     """The mean loss of a token that counts."""
     counted = sum(batch.counted for batch in batches)
-    return sum(losses.total(batch).item() for batch in batches) / max(counted, 1e-9)
+    total = 0.0
+    for batch in batches:
+        with losses.apart(batch):
+            total += losses.total(batch).item()
+    return total / max(counted, 1e-9)
 
 
 @torch.no_grad()
