@@ -17,6 +17,7 @@ from query_mutator.base.terminal import OneLineParser, exit_code, leave
 
 COMMANDS = {
     "train": ("query_mutator.commands.train", "train a policy"),
+    "train-mutator": ("query_mutator.commands.train_mutator", "fine-tune a rewriter of one's own"),
     "evaluate": ("query_mutator.commands.evaluate", "does it help on questions it has not seen?"),
     "rescore": (
         "query_mutator.commands.rescore",

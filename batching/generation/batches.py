@@ -133,7 +133,7 @@ def collate(samples: Mapping[str, Sample], batch: BatchSpec, pad_id: int = 0) ->
     }
     lengths, names = np.zeros(batch.batch_size, np.int32), []
     for number, entries in enumerate(batch.row_entries()):
-        row = pack_row([_piece(samples, *entry) for entry in entries])
+        row = pack_row([planned_piece(samples, *entry) for entry in entries])
         if len(row) > batch.max_length:
             raise UserError(f"a row of {len(row)} tokens is planned as {batch.max_length} wide")
         for name, array in arrays.items():
@@ -143,9 +143,10 @@ def collate(samples: Mapping[str, Sample], batch: BatchSpec, pad_id: int = 0) ->
     return CollatedBatch(**arrays, lengths=lengths, sample_ids=tuple(names))
 
 
-def _piece(
+def planned_piece(
     samples: Mapping[str, Sample], name: str, start: int, length: int
 ) -> tuple[Sample, int, int]:
+    """The sample that a plan names, and which of its tokens; `UserError` where it has others."""
     sample = samples.get(name)
     if sample is None:
         raise UserError(

@@ -104,10 +104,10 @@ def weight(default: float, help: str) -> Any:
 def option_of(name: str) -> str:
     """The flag of a field.
 
-    >>> option_of("batch_size")
-    '--batch-size'
+    >>> option_of("batch_size"), option_of("from_")
+    ('--batch-size', '--from')
     """
-    return "--" + name.replace("_", "-")
+    return "--" + name.rstrip("_").replace("_", "-")
 
 
 def add_flag(group: Any, item: Field[Any]) -> None:
@@ -127,14 +127,22 @@ def add_flag(group: Any, item: Field[Any]) -> None:
         group.add_argument(option, dest=item.name, action="store_true", help=help_text)
     elif isinstance(default, list):
         group.add_argument(
-            option, action="append", metavar=item.metadata["metavar"], help=help_text
+            option,
+            dest=item.name,
+            action="append",
+            metavar=item.metadata["metavar"],
+            help=help_text,
         )
     else:
         shown = "" if default in (None, "") else f" (default {default})"
         parse = item.metadata["parse"]
         metavar = {whole_number: "N", batch_size: "N", float: "X"}.get(parse, "TEXT")
         group.add_argument(
-            option, metavar=metavar, help=help_text.replace("%", "%%") + shown, type=str
+            option,
+            dest=item.name,
+            metavar=metavar,
+            help=help_text.replace("%", "%%") + shown,
+            type=str,
         )
 
 

@@ -101,10 +101,11 @@ def digest(tensors: dict[str, torch.Tensor], version: int) -> str:
 
 
 class CheckpointStore:
-    """The checkpoints of a run, named by environment step; the last three are kept."""
+    """The checkpoints of a run, named by step; the last few are kept."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, kept: int = KEPT) -> None:
         self.directory = directory
+        self._kept = kept
 
     def path_of(self, step: int) -> Path:
         return self.directory / f"step-{step:012d}{SUFFIX}"
@@ -118,10 +119,10 @@ class CheckpointStore:
         return [self.directory / name for name in sorted(names, key=lambda name: int(name[5:-12]))]
 
     def save(self, step: int, checkpoint: Checkpoint) -> None:
-        """Writes one more; what is older than the last three goes."""
+        """Writes one more; what is older than the last few goes."""
         self.directory.mkdir(mode=0o700, exist_ok=True)
         write_checkpoint(self.path_of(step), checkpoint)
-        for path in self.paths()[:-KEPT]:
+        for path in self.paths()[: -self._kept]:
             path.unlink(missing_ok=True)
 
     def newest(

@@ -42,6 +42,9 @@ def default_run_dir() -> Path:
 class RunDirectory:
     """Reads and writes the files of one run."""
 
+    flag = "--run-dir"
+    """Which flag names it."""
+
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._taken = contextlib.ExitStack()
@@ -66,25 +69,25 @@ class RunDirectory:
             if any(self.path.iterdir()) and not self._holds_only_a_beginning():
                 raise UserError(
                     f"{self.path} is not empty: go on with that run by --resume, "
-                    "or choose another --run-dir"
+                    f"or choose another {self.flag}"
                 )
             writable = os.access(self.path, os.W_OK | os.X_OK)
         elif self.path.exists():
-            raise UserError(f"{self.path} is a file, not a directory; choose another --run-dir")
+            raise UserError(f"{self.path} is a file, not a directory; choose another {self.flag}")
         else:
             parent = next(parent for parent in self.path.absolute().parents if parent.exists())
             writable = parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)
         if not writable:
-            raise UserError(f"cannot write to {self.path}; choose another --run-dir")
+            raise UserError(f"cannot write to {self.path}; choose another {self.flag}")
 
     def check_resumable(self) -> None:
         """Refuses a directory that has no run to go on with."""
         if not (self.path / CONFIG).is_file():
-            raise UserError(f"{self.path} holds no run (no {CONFIG}); check --run-dir")
+            raise UserError(f"{self.path} holds no run (no {CONFIG}); check {self.flag}")
         if not self.checkpoints.paths():
             raise UserError(
                 f"{self.path} has no checkpoint to go on from; start it again without --resume "
-                "in another --run-dir"
+                f"in another {self.flag}"
             )
 
     def create(self) -> None:
@@ -101,7 +104,7 @@ class RunDirectory:
             self.path.chmod(0o700)
         except OSError as error:
             raise UserError(
-                f"cannot create {self.path}: {error.strerror}; choose another --run-dir"
+                f"cannot create {self.path}: {error.strerror}; choose another {self.flag}"
             ) from error
 
     def remove_beginning(self) -> None:

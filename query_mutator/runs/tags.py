@@ -53,5 +53,10 @@ COLLECTED_AGAIN = "Failures/rollouts_collected_again"
 MASKED_TRANSITIONS = "Failures/masked_transitions"
 REFUSED_REWRITES = "Failures/refused_rewrites"
 
+TUNING_LOSS = "Tuning/loss"
+TUNING_HELDOUT_LOSS = "Tuning/heldout_loss"
+TUNING_EXACT = "Tuning/exact_rewrites"
+TUNING_TOKENS_PER_SECOND = "Tuning/tokens_per_second"
+
 SCORES = (HELDOUT, MEAN_RETURN)
 """What a run is judged by: the first of these that it has."""

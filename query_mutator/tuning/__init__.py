@@ -1,1 +1,1 @@
-"""Fine-tuning a language model to rewrite questions."""
+"""Makes a rewriter of one's own: a language model, fine-tuned on questions asked both ways."""

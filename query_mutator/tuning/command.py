@@ -1,0 +1,192 @@
+"""`train-mutator`: from pairs and a base model to a directory with an adapter."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import counted, show_warnings
+from query_mutator.runs.directory import CONFIG, SUMMARY
+from query_mutator.tuning.adapter import Trained
+from query_mutator.tuning.apart import packing_of
+from query_mutator.tuning.base_model import load_base_model, multiplies_in_bfloat16
+from query_mutator.tuning.directory import RewriterDirectory, default_output
+from query_mutator.tuning.learning import Losses
+from query_mutator.tuning.material import Material, load_material
+from query_mutator.tuning.progress import EXIT_CODE, Progress, Stopping
+from query_mutator.tuning.prompts import PromptWriter
+from query_mutator.tuning.settings import (
+    AUTO,
+    BFLOAT16,
+    NOT_STORED,
+    TuningSettings,
+    settings_of,
+)
+from query_mutator.tuning.trainer import Trainer
+
+PACKAGES = ("torch", "transformers", "peft", "numpy")
+MEMORY = ("can't allocate memory", "out of memory", "not enough memory")
+"""How torch says that there is none left."""
+
+
+def train_mutator(settings: TuningSettings) -> int:
+    """Trains a rewriter, or goes on with one; returns the exit code."""
+    show_warnings()
+    directory = RewriterDirectory(settings.output or default_output())
+    stored: dict[str, Any] = {}
+    if settings.resume:
+        directory.check_resumable()
+        stored = directory.read_json(CONFIG)
+        settings = _stored_settings(settings, stored, directory.path)
+    else:
+        directory.check_new()
+    with _told(settings):
+        trainer, material = _trainer(settings, directory)
+        return _run(trainer, material, stored)
+
+
+def _run(trainer: Trainer, material: Material, stored: dict[str, Any]) -> int:
+    directory, settings = trainer.directory, trainer.settings
+    digest = material.digest()
+    if stored:
+        if stored.get("data_digest") != digest:
+            raise UserError(
+                f"cannot resume {directory.path}: the pairs or the plan have changed since.\n"
+                "Train anew in another --output"
+            )
+        directory.take()
+    else:
+        directory.create()
+    try:
+        if stored:
+            trainer.take_up()
+        else:
+            trainer.save()
+            directory.write_json(CONFIG, _config(settings, digest, trainer, material))
+        _say_beginning(trainer, material)
+        state = trainer.state
+        progress = Progress(
+            trainer.num_steps, state.step,
+            seconds=state.seconds, learning=state.learning_seconds,
+        )  # fmt: skip
+        with contextlib.closing(progress), Stopping() as stopping:
+            ended = trainer.train(progress, stopping)
+        directory.write_json(SUMMARY, _summary(trainer, ended))
+    finally:
+        directory.release()
+    if not ended:
+        print(f"stopped at step {state.step}; --resume --output {directory.path} goes on")
+        return EXIT_CODE
+    _say_end(trainer)
+    return 0
+
+
+def _trainer(settings: TuningSettings, directory: RewriterDirectory) -> tuple[Trainer, Material]:
+    """All parts of a training, made in the order in which they can be wrong."""
+    torch.manual_seed(settings.seed)
+    in_bfloat16 = settings.dtype == BFLOAT16 or (
+        settings.dtype == AUTO and multiplies_in_bfloat16()
+    )
+    dtype = torch.bfloat16 if in_bfloat16 else torch.float32
+    # What is trained stays in float32: small steps would be lost in fewer bits.
+    base = load_base_model(settings.model, torch.float32 if settings.full else dtype)
+    packing = packing_of(base)
+    writer = PromptWriter(base.tokenizer)
+    material = load_material(settings, writer, packing)
+    trained = Trained(base, settings)
+    if settings.gradient_checkpointing:
+        base.model.gradient_checkpointing_enable({"use_reentrant": False})
+        base.model.enable_input_require_grads()
+    losses = Losses(base, dtype)
+    return Trainer(settings, trained, writer, material, packing, losses, directory), material
+
+
+def _stored_settings(asked: TuningSettings, stored: dict[str, Any], path: Path) -> TuningSettings:
+    """The settings of the run that is gone on with; others cannot be given."""
+    try:
+        found = settings_of(dict(stored["settings"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path / CONFIG} is damaged: it has no settings") from error
+    plain = TuningSettings()
+    for name, value in asked.stored().items():
+        if value not in (getattr(plain, name), getattr(found, name)):
+            raise UserError(f"--resume takes all settings from {path}: give no others ({name})")
+    return replace(found, output=str(path), resume=True)
+
+
+def _config(
+    settings: TuningSettings, digest: str, trainer: Trainer, material: Material
+) -> dict[str, Any]:
+    return {
+        "settings": {name: v for name, v in asdict(settings).items() if name not in NOT_STORED},
+        "data_digest": digest,
+        "samples": material.num_pairs,
+        "validation_pairs": len(material.validation_pairs),
+        "steps": trainer.num_steps,
+        "packing": str(trainer.packing),
+        "threads": torch.get_num_threads(),
+        "versions": {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}},
+    }
+
+
+def _summary(trainer: Trainer, ended: bool) -> dict[str, Any]:
+    state = trainer.state
+    return {
+        "finished": ended,
+        "steps": state.step,
+        "tokens": state.tokens,
+        "seconds": round(state.seconds, 1),
+        "learning_seconds": round(state.learning_seconds, 1),
+        "tokens_per_second": round(state.tokens / max(1e-9, state.learning_seconds), 1),
+        "best_heldout_loss": state.best_loss,
+        "best_step": state.best_step,
+        "looks": state.history,
+    }
+
+
+def _say_beginning(trainer: Trainer, material: Material) -> None:
+    settings, trained = trainer.settings, trainer.trained
+    weights = sum(parameter.numel() for parameter in trained.parameters().values())
+    what = "all weights" if trained.is_full else f"a LoRA adapter of rank {settings.lora_rank}"
+    print(
+        f"{settings.model}: {what} ({weights / 1e6:.1f}M), "
+        f"{counted(material.num_pairs, 'sample')} ({len(material.validation_pairs)} pairs held out)"
+        f", {counted(trainer.num_steps, 'step')}",
+        flush=True,
+    )
+
+
+def _say_end(trainer: Trainer) -> None:
+    state, path = trainer.state, trainer.directory.path / trainer.trained.directory_name
+    best = "" if state.best_loss is None else f", held-out loss {state.best_loss:.4f}"
+    print(
+        f"{path}: best at step {state.best_step}{best}; {state.tokens:,} tokens in "
+        f"{state.seconds:.0f} s, {state.tokens / max(1e-9, state.learning_seconds):.0f} tokens/s"
+    )
+
+
+@contextlib.contextmanager
+def _told(settings: TuningSettings) -> Iterator[None]:
+    """Turns what ends a training into a line that says what to do."""
+    try:
+        yield
+    except FloatingPointError as error:
+        raise UserError(
+            f"the training diverged: {error}.\nA lower --lr than {settings.learning_rate:g} helps"
+        ) from error
+    except (MemoryError, RuntimeError) as error:
+        text = str(error).lower()
+        if isinstance(error, MemoryError) or any(words in text for words in MEMORY):
+            raise UserError(
+                "out of memory.\nA lower --token-budget with more --grad-accumulation, or "
+                "--gradient-checkpointing, takes less"
+            ) from error
+        raise

@@ -1,0 +1,149 @@
+"""What is learned from, epoch by epoch, and what is kept to validate with."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from batching import BatchingConfig, EpochPlan, Sample
+from batching.generation.dataset import encode_texts, read_texts
+from query_mutator.base.errors import UserError
+from query_mutator.tuning.batches import Packing, shared_beginning
+from query_mutator.tuning.pair_files import read_pairs, written_pairs
+from query_mutator.tuning.pairs import Pair, generated_pairs, shipped_pairs, split_pairs, with_kept
+from query_mutator.tuning.plans import batching_config, planned, stored_plan
+from query_mutator.tuning.prompts import PromptWriter
+from query_mutator.tuning.settings import TuningSettings
+
+logger = logging.getLogger(__name__)
+
+DIGEST_CHARACTERS = 16
+EPOCH_SEEDS = 1000
+"""Apart, so that no epoch of a run has the seed of one of the next run's."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The samples of an epoch by id, and its batches."""
+
+    samples: Mapping[str, Sample]
+    plan: EpochPlan
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that a run learns from."""
+
+    epochs: list[Epoch]
+    validation: Epoch | None
+    validation_pairs: list[Pair] = field(default_factory=list)
+    shared: int = 0
+    """Tokens that all samples begin with alike."""
+    num_pairs: int = 0
+
+    @property
+    def num_batches(self) -> int:
+        """In all epochs."""
+        return sum(len(epoch.plan) for epoch in self.epochs)
+
+    def digest(self) -> str:
+        """Changes with any sample, any weight and any batch."""
+        digest = hashlib.sha256()
+        for epoch in (*self.epochs, *([self.validation] if self.validation else [])):
+            for name, sample in epoch.samples.items():
+                weight = sample.meta.get("weight", 1.0)
+                digest.update(f"{name!r} {sample.input_ids} {sample.loss_mask} {weight}".encode())
+            digest.update(epoch.plan.digest.encode())
+        return digest.hexdigest()[:DIGEST_CHARACTERS]
+
+
+def load_material(settings: TuningSettings, writer: PromptWriter, packing: Packing) -> Material:
+    """What the settings name, checked; `UserError` where nothing can be learned from it."""
+    if settings.data is not None:
+        return _of_data(settings, settings.data, writer, packing)
+    if settings.batchplan is not None:
+        raise UserError("--batchplan is a plan for --data FILE: give both")
+    return _of_pairs(settings, _pairs(settings), writer, batching_config(settings, packing))
+
+
+def _pairs(settings: TuningSettings) -> list[Pair]:
+    """Those of the user's files and runs, or the shipped ones."""
+    pairs: list[Pair] = []
+    for file in settings.pairs:
+        pairs += read_pairs(file)
+    if settings.from_:
+        from query_mutator.tuning.run_pairs import pairs_of_runs  # takes an embedding model along
+
+        pairs += pairs_of_runs(settings.from_)
+    return pairs or [*shipped_pairs(), *written_pairs()]
+
+
+def _of_pairs(
+    settings: TuningSettings, pairs: list[Pair], writer: PromptWriter, config: BatchingConfig
+) -> Material:
+    random = Random(settings.seed)
+    training, held = split_pairs(pairs, settings.validation_share, random)
+    if not training:
+        raise UserError("there are no pairs to train on: all are held out (--validation-share)")
+    made: list[dict[str, Sample]] = []
+    for epoch in range(settings.epochs):
+        seed = settings.seed * EPOCH_SEEDS + epoch
+        more = generated_pairs(training, settings.generated, seed) if settings.generated else []
+        shown = with_kept([*training, *more], settings.keep_clear, Random(seed))
+        made.append(_by_id(writer.samples(shown)))
+    return Material(
+        [
+            Epoch(samples, planned(list(samples.values()), config, epoch))
+            for epoch, samples in enumerate(made)
+        ],
+        _validation(writer.samples(held), config),
+        held,
+        shared_beginning(sample for samples in made for sample in samples.values()),
+        len(training),
+    )
+
+
+def _of_data(
+    settings: TuningSettings, file: str, writer: PromptWriter, packing: Packing
+) -> Material:
+    """A user's own data set, as it is."""
+    samples = list(encode_texts(read_texts(file), writer.tokenizer))
+    learned = [sample for sample in samples if sample.num_loss_tokens]
+    if not learned:
+        raise UserError(f"{file} has nothing to learn: no token of it counts in the loss")
+    held: list[Sample] = []
+    if settings.batchplan is None:
+        names = sorted(sample.sample_id for sample in learned)
+        random = Random(settings.seed)
+        chosen = set(random.sample(names, round(settings.validation_share * len(names))))
+        held = [sample for sample in learned if sample.sample_id in chosen]
+        learned = [sample for sample in learned if sample.sample_id not in chosen]
+    by_id = _by_id(samples if settings.batchplan else learned)
+    config = batching_config(settings, packing)
+    if settings.batchplan is not None:
+        plan = stored_plan(settings.batchplan, packing)
+        plans = list(plan.epochs)[: settings.epochs]
+        if len(plans) < settings.epochs:
+            logger.warning(
+                "%s has %d epochs, and that many are trained (--epochs %d)",
+                settings.batchplan, len(plans), settings.epochs,
+            )  # fmt: skip
+    else:
+        plans = [planned(learned, config, epoch) for epoch in range(settings.epochs)]
+    return Material(
+        [Epoch(by_id, plan) for plan in plans],
+        _validation(held, config),
+        shared=shared_beginning(by_id.values()),
+        num_pairs=len(by_id),
+    )
+
+
+def _validation(samples: list[Sample], config: BatchingConfig) -> Epoch | None:
+    return Epoch(_by_id(samples), planned(samples, config, 0)) if samples else None
+
+
+def _by_id(samples: Iterable[Sample]) -> dict[str, Sample]:
+    return {sample.sample_id: sample for sample in samples}

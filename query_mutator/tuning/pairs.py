@@ -1,0 +1,96 @@
+"""Pairs to learn from: a question as it was asked, and as it should be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from query_mutator.data import Question, load_questions, load_twins
+from query_mutator.data.messing import STYLES, messy_twin
+from query_mutator.data.twins import CLEAR
+
+TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A question and how it should be asked."""
+
+    question: str
+    rewrite: str
+    meaning: str = ""
+    """What is asked: pairs that share it are on the same side of a split."""
+    weight: float = 1.0
+    category: str = ""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it teaches to leave a clear question alone."""
+        return self.question == self.rewrite
+
+
+def shipped_pairs() -> list[Pair]:
+    """The questions to train on with their twins, the messy wording first."""
+    twins = load_twins()
+    pairs = []
+    for question in load_questions():
+        twin = twins.get(question.id)
+        if question.split == TRAIN and twin is not None:
+            messy, clear = question.question, twin.twin
+            if not twin.is_clear:
+                messy, clear = clear, messy
+            pairs.append(Pair(messy, clear, question.meaning, category=question.category))
+    return pairs
+
+
+def clear_questions() -> list[Question]:
+    """The clear questions to train on."""
+    return [
+        question
+        for question in load_questions()
+        if question.split == TRAIN and question.columns.get("style") == CLEAR
+    ]
+
+
+def with_kept(pairs: Sequence[Pair], share: float, random: Random) -> list[Pair]:
+    """The pairs, and so many of clear questions left alone that they are this share of all."""
+    clear = {pair.rewrite: pair for pair in pairs if pair.rewrite.strip()}
+    already = sum(pair.is_kept for pair in pairs)
+    wanted = round(share / (1 - share) * (len(pairs) - already)) - already
+    if wanted <= 0:
+        return list(pairs)
+    chosen = random.sample(sorted(clear), min(wanted, len(clear)))
+    kept = [replace(clear[text], question=text) for text in chosen]
+    return [*pairs, *kept]
+
+
+def generated_pairs(pairs: Iterable[Pair], variants: int, seed: int) -> list[Pair]:
+    """So many messy variants of each clear question, of as many styles as apply."""
+    random = Random(seed)
+    made = []
+    for clear in {pair.rewrite: pair for pair in pairs}.values():
+        styles = random.sample(list(STYLES), len(STYLES))
+        found = 0
+        for style in styles:
+            if found == variants:
+                break
+            messy = messy_twin(clear.rewrite, style, random, clear.category)
+            if messy is not None:
+                found += 1
+                made.append(replace(clear, question=messy))
+    return made
+
+
+def split_pairs(
+    pairs: Sequence[Pair], share: float, random: Random
+) -> tuple[list[Pair], list[Pair]]:
+    """The pairs to train on and those to validate with; no meaning is on both sides."""
+    meanings = sorted({_meaning(pair) for pair in pairs})
+    held = set(random.sample(meanings, round(share * len(meanings))))
+    training = [pair for pair in pairs if _meaning(pair) not in held]
+    return training, [pair for pair in pairs if _meaning(pair) in held]
+
+
+def _meaning(pair: Pair) -> str:
+    return pair.meaning or " ".join(pair.rewrite.casefold().split())
