@@ -71,7 +71,6 @@ COSTS = [
     (BERLIN, "What is the Berlin Wall?"),
     (BERLIN, "In which year was the Berlin Wall built?"),
     (EGG, "What is an egg hard boil?"),
-    (EGG, "How do you peel a hard-boiled egg?"),
     (STORY, "How many minutes are in three hours?"),
     (STORY, "How do I dry a wet phone?"),
     (STORY, "How many seconds are in two hours?"),
@@ -88,6 +87,7 @@ COSTS = [
     ("What is 12 minus 5?", "What is 5 minus 12?"),
     ("plural of sheep?", "What is the plural of goose?"),
     ("What do you call a female lion?", "What do you call a male lion?"),
+    ("What do you call a female lion?", "What does a female lion eat?"),
     ("Name the longest river in Africa.", "Name the longest river in Asia."),
     ("Name the longest river in Africa.", "Name the second longest river in Africa."),
     ("Name the longest river in Africa.", "How long is the longest river in Africa?"),
@@ -113,9 +113,9 @@ COSTS = [
 
 
 MISSED = [
+    (EGG, "How do you peel a hard-boiled egg?"),
     ("Name the longest river in Africa.", "What is the longest river?"),
     (SYDNEY, "What is the capital of Austria?"),
-    ("What do you call a female lion?", "What does a female lion eat?"),
     ("Why do leaves turn yellow in autumn?", "Why do leaves fall in autumn?"),
 ]
 
