@@ -188,6 +188,7 @@ def test_flags_in_documents_exist(document: Path) -> None:
     for script in (
         "query_mutator/commands/mutate.py",
         "query_mutator/commands/evaluate.py",
+        "query_mutator/commands/export_adapter.py",
         "query_mutator/bench/command.py",
         "benchmarks/learning/__main__.py",
         "query_mutator/reports/html/__init__.py",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
 import pytest
 import requests
 
+from mutate_query import main as mutate
 from ollama_utils import batch_mutate_queries, batch_query_target_model
 from query_mutator.base.errors import UserError
 from query_mutator.base.weights import gguf_path
@@ -21,8 +23,9 @@ from query_mutator.servers.embedded import MODEL_NAME, REWRITER_NAME
 from query_mutator.servers.rewriters import find_rewriter
 from query_mutator.servers.simulated import SimulatedServer
 from tests.adapters import rewriter_directory
-from tests.conftest import SIMULATED_MODELS
+from tests.conftest import FEW_QUESTIONS, SIMULATED_MODELS
 from tests.waiting import ENOUGH_S
+from train_query_mutator import main as train
 
 QUESTIONS = [
     "What is the capital of Peru?",
@@ -181,3 +184,24 @@ def test_with_other_servers_clarify_asks_the_mutator_by_instruction_and_examples
     chat = CLARIFY.messages("x")
     assert len(chat) == 2 + 2 * len(CLARIFY.examples)
     assert server.stats.generation_calls == 1
+
+
+@pytest.mark.slow
+def test_a_run_asks_it_for_rewrites_and_so_does_its_policy(
+    rewriter: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    flags = ["--num-processes", "2", "--num-steps", "2", "--num-env-steps", "8", "--no-eval"]
+    flags += ["--batch-size", "2", "--max-tokens-answer", "4", "--max-tokens-mutation", "4"]
+    flags += ["--dataset", str(FEW_QUESTIONS), "--num-questions", "4", "--eval-interval", "0"]
+    flags += ["--only-operators", "clarify", "--no-report", "--rewriter", str(rewriter)]
+    assert train(["--server", "embedded", "--run-dir", str(run), *flags]) == 0
+    config = json.loads((run / "config.json").read_text())
+    assert config["settings"]["server"] == ["embedded"]
+    assert config["settings"]["rewriter"] == str(rewriter)
+    assert config["weights"][REWRITER_NAME][0].endswith(find_rewriter(rewriter).sha256)  # type: ignore[union-attr]
+    assert "mutation" in "".join((run / "transitions.jsonl").read_text().splitlines())
+    assert train(["--resume", "--run-dir", str(run), "--rewriter", "none"]) == 2
+    assert "cannot resume" in capsys.readouterr().err
+    assert mutate(["--run", str(run), "--json", "wat is teh capital of peru"]) == 0
+    assert json.loads(capsys.readouterr().out)["failed"] == ""

@@ -352,7 +352,7 @@ def test_shipped_questions_have_shipped_twins(run: Path) -> None:
     assert main([str(run), *FEW, "--twins", "3"]) == 0
     gap = figures(run)["gap"]
     assert gap["pairs"] == 3
-    assert REWRITER in {closer["name"] for closer in gap["closers"]}
+    assert "clarify" in {closer["name"] for closer in gap["closers"]}
 
 
 def test_a_bad_twin_is_told_before_training(

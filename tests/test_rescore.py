@@ -71,7 +71,7 @@ def test_by_the_score_that_it_was_paid_by_a_run_stays_what_it_is(
 
     shown = capsys.readouterr().out
     assert f"by score {SCORING}, without a call" in shown
-    for part in ("as logged", "score unchanged", "mean return at last", "gain by rephrase"):
+    for part in ("as logged", "score unchanged", "mean return at last", "gain by clarify"):
         assert part in shown
     assert server.stats.generation_calls == 0
     assert files(evaluated, but="rescored") == before, "the run's own files changed"

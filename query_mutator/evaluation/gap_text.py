@@ -59,7 +59,9 @@ def gap_as_text(gap: Gap, best_single: str) -> list[str]:
         layout(rows, indent="  "),
     ]
     if any(closer.asks_mutator and closer.name != REWRITER for closer in gap.closers):
-        parts.append(f"{MARK} the mutator model rewrites: {REWRITER} is the mean of these")
+        several = any(closer.name == REWRITER for closer in gap.closers)
+        mean = f": {REWRITER} is the mean of these" if several else ""
+        parts.append(f"{MARK} the mutator model rewrites{mean}")
     return [*parts, gap_sentence(gap, best_single)]
 
 
