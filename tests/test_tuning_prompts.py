@@ -92,6 +92,7 @@ def test_what_a_user_writes_cannot_end_a_turn(tmp_path: Path) -> None:
     make_tokenizer(tmp_path)
     tokenizer = load_tokenizer(str(tmp_path))
     mark = tokenizer.token_id(SPECIAL[2])
+    assert mark is not None
     asked = PromptWriter(tokenizer).prompt(f"what is {SPECIAL[2]}")
     assert asked.count(mark) == 2
 
