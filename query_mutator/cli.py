@@ -42,6 +42,8 @@ COMMANDS = {
     "serve-embedded": ("query_mutator.servers.embedded", "serve the embedded model by itself"),
 }
 ALIASES = {"analyze": "compare"}
+SFT = ["train", "sft"]
+"""What other programs call `train-mutator`."""
 
 
 def subcommand(name: str, argv: Sequence[str] | None = None, *, prog: str = "") -> int:
@@ -63,6 +65,8 @@ def subcommand(name: str, argv: Sequence[str] | None = None, *, prog: str = "") 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit code."""
     argv = list(sys.argv[1:] if argv is None else argv)
+    if argv[:2] == SFT:
+        argv = ["train-mutator", *argv[2:]]
     name = ALIASES.get(argv[0], argv[0]) if argv else ""
     if name in COMMANDS:
         return subcommand(name, argv[1:])

@@ -21,6 +21,7 @@ from query_mutator.models.http import HttpServer
 from query_mutator.runs.metric_table import METRICS
 from query_mutator.runs.metrics import markdown
 from query_mutator.runs.settings import build_parser
+from query_mutator.tuning.settings import build_parser as tuning_parser
 from query_mutator.servers.simulated import SimulatedServer
 from tests.test_training import train
 
@@ -185,6 +186,7 @@ def test_the_python_of_the_batching_guide_runs() -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_flags_in_documents_exist(document: Path) -> None:
     known = set(re.findall(r"--[a-z][a-z-]+", build_parser("train", "").format_help()))
+    known |= set(re.findall(r"--[a-z][a-z-]+", tuning_parser("train-mutator", "").format_help()))
     for script in (
         "query_mutator/commands/mutate.py",
         "query_mutator/commands/evaluate.py",

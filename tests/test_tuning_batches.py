@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.tiny_models import make_llama, make_tokenizer
 
 from batching import BatchPlanBuilder, BatchSpec, Sample
 from query_mutator.tuning.apart import packing_of
@@ -17,6 +16,7 @@ from query_mutator.tuning.learning import Losses
 from query_mutator.tuning.plans import batching_config, planned
 from query_mutator.tuning.prompts import WEIGHT
 from query_mutator.tuning.settings import settings_of
+from tests.tiny_models import make_llama, make_tokenizer
 
 BEGINNING = (5, 6, 7, 8)
 PAD = 0
@@ -58,7 +58,7 @@ def loss_and_gradients(
     for batch in found:
         with losses.apart(batch):
             total = losses.total(batch)
-            total.backward()  # type: ignore[no-untyped-call]
+            total.backward()
             loss += total.item()
     gradients = {
         name: parameter.grad.clone()

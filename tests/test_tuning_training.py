@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from tests import killable
-from tests.killable import ended, until
-from tests.tiny_models import make_llama
 
 from query_mutator.runs import tags
 from query_mutator.runs.directory import CHECKPOINTS, CONFIG, SUMMARY, TENSORBOARD
 from query_mutator.tuning.adapter import ADAPTER, ADAPTER_WEIGHTS
+from tests import killable
+from tests.killable import ended, until
+from tests.tiny_models import make_llama
 from train_mutator_lm import main
 
 PAIRS = [

@@ -327,4 +327,35 @@ METRICS: tuple[Metric, ...] = (
         "lower",
         counts=True,
     ),
+    Metric(
+        tags.TUNING_LOSS,
+        "Loss of a token of the rewrite, in the last step of a rewriter's training "
+        "(`train-mutator`), against the number of its steps.",
+        "Falls fast and then slowly. One that rises: lower --lr.",
+        "lower",
+    ),
+    Metric(
+        tags.TUNING_HELDOUT_LOSS,
+        "The same, mean over the pairs that are not trained on.",
+        "The curve that counts: the weights at its lowest point are kept. Rising while the loss "
+        "falls, it tells of pairs learned by heart: more pairs, fewer --epochs or --patience.",
+        "lower",
+        matters=True,
+    ),
+    Metric(
+        tags.TUNING_EXACT,
+        "Share of a few held-out pairs of which the likeliest rewrite is the wanted one to the "
+        "letter.",
+        "Other wordings may be as good: it says less of quality than of what was learned.",
+        "higher",
+        matters=True,
+    ),
+    Metric(
+        tags.TUNING_TOKENS_PER_SECOND,
+        "Tokens of samples, padding apart, that are learned from in a second, looks at held-out "
+        "pairs apart.",
+        "The speed of the training.",
+        "higher",
+        matters=True,
+    ),
 )

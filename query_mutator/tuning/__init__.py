@@ -1,1 +1,1 @@
-"""Makes a rewriter of one's own: a language model, fine-tuned on questions asked both ways."""
+"""Fine-tuning a language model to rewrite questions."""

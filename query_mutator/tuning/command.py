@@ -46,6 +46,8 @@ def train_mutator(settings: TuningSettings) -> int:
         directory.check_resumable()
         stored = directory.read_json(CONFIG)
         settings = _stored_settings(settings, stored, directory.path)
+        if settings.online:
+            raise UserError(f"{directory.path} learned online: what came then does not come again")
     else:
         directory.check_new()
     with _told(settings):
@@ -159,7 +161,7 @@ def _say_beginning(trainer: Trainer, material: Material) -> None:
     print(
         f"{settings.model}: {what} ({weights / 1e6:.1f}M), "
         f"{counted(material.num_pairs, 'sample')} ({len(material.validation_pairs)} pairs held out)"
-        f", {counted(trainer.num_steps, 'step')}",
+        f", {counted(trainer.num_steps, 'step') if trainer.num_steps else 'then what comes'}",
         flush=True,
     )
 

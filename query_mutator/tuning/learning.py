@@ -18,6 +18,8 @@ from query_mutator.tuning.settings import CONSTANT, LINEAR, TuningSettings
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 """What AdamW keeps of each weight."""
+STEPS_RISING = 10
+"""Where nobody knows how many steps there will be."""
 
 
 class Losses:
@@ -105,12 +107,12 @@ class Learning:
         return loss, norm
 
     def rate(self, number: int) -> float:
-        """The learning rate of a step, counted from 0."""
+        """The learning rate of a step, counted from 0; constant where no number of steps is set."""
         settings, last = self._settings, self._num_steps
-        rising = round(settings.warmup * last)
+        rising = round(settings.warmup * last) if last else STEPS_RISING
         if number < rising:
             return settings.learning_rate * (number + 1) / (rising + 1)
-        if settings.schedule == CONSTANT:
+        if settings.schedule == CONSTANT or not last:
             return settings.learning_rate
         left = 1 - (number - rising) / max(1, last - rising)
         if settings.schedule == LINEAR:

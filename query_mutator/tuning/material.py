@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from random import Random
 
-from batching import BatchingConfig, EpochPlan, Sample
+from batching import BatchingConfig, Sample
 from batching.generation.dataset import encode_texts, read_texts
 from query_mutator.base.errors import UserError
 from query_mutator.tuning.batches import Packing, shared_beginning
 from query_mutator.tuning.pair_files import read_pairs, written_pairs
 from query_mutator.tuning.pairs import Pair, generated_pairs, shipped_pairs, split_pairs, with_kept
-from query_mutator.tuning.plans import batching_config, planned, stored_plan
+from query_mutator.tuning.plans import Epoch, batching_config, planned, stored_plan
 from query_mutator.tuning.prompts import PromptWriter
 from query_mutator.tuning.settings import TuningSettings
 
@@ -23,14 +23,6 @@ logger = logging.getLogger(__name__)
 DIGEST_CHARACTERS = 16
 EPOCH_SEEDS = 1000
 """Apart, so that no epoch of a run has the seed of one of the next run's."""
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """The samples of an epoch by id, and its batches."""
-
-    samples: Mapping[str, Sample]
-    plan: EpochPlan
 
 
 @dataclass(frozen=True)
@@ -43,6 +35,8 @@ class Material:
     shared: int = 0
     """Tokens that all samples begin with alike."""
     num_pairs: int = 0
+    online: Iterator[Epoch] | None = None
+    """In place of `epochs`: small ones, as samples come."""
 
     @property
     def num_batches(self) -> int:
@@ -62,6 +56,8 @@ class Material:
 
 def load_material(settings: TuningSettings, writer: PromptWriter, packing: Packing) -> Material:
     """What the settings name, checked; `UserError` where nothing can be learned from it."""
+    if settings.online:
+        return _of_what_comes(settings, writer, packing)
     if settings.data is not None:
         return _of_data(settings, settings.data, writer, packing)
     if settings.batchplan is not None:
@@ -138,6 +134,28 @@ def _of_data(
         _validation(held, config),
         shared=shared_beginning(by_id.values()),
         num_pairs=len(by_id),
+    )
+
+
+def _of_what_comes(settings: TuningSettings, writer: PromptWriter, packing: Packing) -> Material:
+    """A run that is going or a puzzle server, after the samples of `--data` if there are any."""
+    from query_mutator.tuning.online import check_puzzle_server, online_epochs
+
+    if settings.batchplan is not None:
+        raise UserError("--online makes its own plans as samples come: leave out --batchplan")
+    if not settings.from_:
+        check_puzzle_server(settings, writer)
+    known: list[Sample] = []
+    validation: Epoch | None = None
+    if settings.data is not None:
+        offline = _of_data(replace(settings, epochs=1), settings.data, writer, packing)
+        known, validation = list(offline.epochs[0].samples.values()), offline.validation
+    config = batching_config(settings, packing)
+    return Material(
+        [],
+        validation,
+        num_pairs=len(known),
+        online=online_epochs(settings, known, writer, config),
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from batching import (
@@ -22,6 +22,14 @@ from query_mutator.tuning.batches import Packing
 from query_mutator.tuning.settings import DEFAULT_TOKEN_BUDGET, TuningSettings
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The samples of an epoch by id, and its batches."""
+
+    samples: Mapping[str, Sample]
+    plan: EpochPlan
 
 
 def batching_config(settings: TuningSettings, packing: Packing) -> BatchingConfig:

@@ -20,13 +20,16 @@ from query_mutator.runs.directory import RunDirectory
 from query_mutator.tuning.adapter import Trained
 from query_mutator.tuning.batches import Batch, Packing, batch_of
 from query_mutator.tuning.learning import Learning, Losses
-from query_mutator.tuning.material import Epoch, Material
+from query_mutator.tuning.material import Material
+from query_mutator.tuning.plans import Epoch
 from query_mutator.tuning.progress import Progress, Stopping
 from query_mutator.tuning.prompts import PromptWriter
 from query_mutator.tuning.settings import TuningSettings
 from query_mutator.tuning.validation import heldout_loss, share_exact
 
 LOOKS_IN_AN_EPOCH = 4
+STEPS_BETWEEN_LOOKS = 20
+"""Where there are no epochs."""
 TORCH_GENERATOR = "random.torch"
 
 
@@ -79,7 +82,8 @@ class Trainer:
         self._held = list(self._batches_of(material.validation)) if material.validation else []
         self._curves: dict[str, int] = {}
         per_epoch = self.num_steps / max(1, len(material.epochs))
-        self._look_every = settings.eval_interval or max(1, round(per_epoch / LOOKS_IN_AN_EPOCH))
+        usual = round(per_epoch / LOOKS_IN_AN_EPOCH) if self.num_steps else STEPS_BETWEEN_LOOKS
+        self._look_every = settings.eval_interval or max(1, usual)
 
     def train(self, progress: Progress, stopping: Stopping) -> bool:
         """Learns to the end, or until it is stopped; returns whether it got to the end."""
@@ -87,6 +91,7 @@ class Trainer:
             self.directory.tensorboard, self._curves, first_step=self.state.step + 1
         )
         state, settings = self.state, self.settings
+        loss = norm = 0.0
         for batches in self._remaining():
             loss, norm = self._learn(batches)
             tokens = sum(batch.num_tokens for batch in batches)
@@ -95,11 +100,7 @@ class Trainer:
             state.learning_seconds = progress.learning_seconds
             is_last = state.step == self.num_steps
             if state.step % self._look_every == 0 or is_last:
-                look = self._look(loss, norm, progress)
-                for name, value in look.items():
-                    if name in LOGGED:
-                        writer.add_scalar(LOGGED[name], value, state.step)
-                self._curves = writer.flush()
+                self._look(loss, norm, progress, writer)
             state.seconds = progress.seconds
             ended = is_last or self._is_patience_over
             if state.step % settings.save_interval == 0 or ended or stopping.asked:
@@ -108,6 +109,10 @@ class Trainer:
                 return True
             if stopping.asked:
                 return False
+        # Nobody knew which step is the last of what came.
+        if state.step and not (state.history and state.history[-1]["step"] == state.step):
+            self._look(loss, norm, progress, writer)
+        self.save()
         return True
 
     @property
@@ -121,7 +126,7 @@ class Trainer:
         self.state.step += 1
         return loss, norm
 
-    def _look(self, loss: float, norm: float, progress: Progress) -> dict[str, float]:
+    def _look(self, loss: float, norm: float, progress: Progress, curves: CurveWriter) -> None:
         """How it does on held-out pairs; the best weights so far are kept."""
         state, base = self.state, self.trained.base
         look = {
@@ -147,13 +152,15 @@ class Trainer:
                 state.looks_without_gain += 1
         state.history.append(look)
         progress.look(look)
-        return look
+        for name, value in look.items():
+            if name in LOGGED:
+                curves.add_scalar(LOGGED[name], value, state.step)
+        self._curves = curves.flush()
 
     def _remaining(self) -> Iterator[list[Batch]]:
         """The batches of each step that is left."""
         state, together = self.state, self.settings.grad_accumulation
-        while state.epoch < len(self.material.epochs):
-            epoch = self.material.epochs[state.epoch]
+        for epoch in self.material.online or self.material.epochs[state.epoch :]:
             while state.batch < len(epoch.plan):
                 first = state.batch
                 state.batch = min(first + together, len(epoch.plan))
