@@ -21,8 +21,8 @@ from query_mutator.models.http import HttpServer
 from query_mutator.runs.metric_table import METRICS
 from query_mutator.runs.metrics import markdown
 from query_mutator.runs.settings import build_parser
-from query_mutator.tuning.settings import build_parser as tuning_parser
 from query_mutator.servers.simulated import SimulatedServer
+from query_mutator.tuning.settings import build_parser as tuning_parser
 from tests.test_training import train
 
 ROOT = Path(__file__).parent.parent
