@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import requests
 import torch
+from transformers import AutoModelForCausalLM
 
 from batching import load_tokenizer
 from query_mutator.operators.tuned import TUNED_INSTRUCTION, tuned_messages
@@ -72,6 +73,17 @@ def test_transformers_and_llama_cpp_agree_on_what_comes_next(url: str, embedded:
         likeliest = [(one["id"], one["logprob"]) for one in first["top_logprobs"]]
         assert max(abs(expected[t].item() - logprob) for t, logprob in likeliest) < MOST_APART
         assert likeliest[0][0] in expected.topk(2).indices.tolist()
+
+
+@pytest.mark.slow
+def test_all_weights_of_a_gguf_are_saved_as_a_model_that_loads(
+    embedded: BaseModel, tmp_path: Path
+) -> None:
+    embedded.model.save_pretrained(tmp_path)
+    again: Any = AutoModelForCausalLM.from_pretrained(tmp_path)
+    prompt = torch.tensor([PromptWriter(embedded.tokenizer).prompt(QUESTIONS[0])])
+    with torch.no_grad():
+        assert torch.equal(again(prompt).logits, embedded.model(prompt).logits)
 
 
 def test_only_the_rewrite_and_its_end_are_learned(tmp_path: Path) -> None:

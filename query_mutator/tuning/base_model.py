@@ -60,6 +60,8 @@ def load_base_model(name: str, dtype: torch.dtype) -> BaseModel:
         model: Any = transformers.AutoModelForCausalLM.from_pretrained(
             place.source, dtype=dtype, **place.options
         )
+    if "gguf_file" in place.options:
+        _forget_gguf(model)
     model.config.use_cache = False
     device = "cuda" if torch.cuda.is_available() else "cpu"
     rows = model.get_input_embeddings().weight.shape[0]
@@ -69,6 +71,16 @@ def load_base_model(name: str, dtype: torch.dtype) -> BaseModel:
             "they do not belong together"
         )
     return BaseModel(name, model.to(device), tokenizer)
+
+
+def _forget_gguf(model: Any) -> None:
+    """Its weights are plain now: saved with a note of the GGUF, they could not be loaded again."""
+    for name in ("hf_quantizer", "quantization_method"):
+        if hasattr(model, name):
+            delattr(model, name)
+    model.is_quantized = False
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
 
 
 def place_of(name: str) -> ModelPlace:
