@@ -15,10 +15,11 @@ import torch
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import counted, show_warnings
 from query_mutator.runs.directory import CONFIG, SUMMARY
-from query_mutator.tuning.adapter import Trained
+from query_mutator.tuning.adapter import ADAPTER, Trained
 from query_mutator.tuning.apart import packing_of
 from query_mutator.tuning.base_model import load_base_model, multiplies_in_bfloat16
 from query_mutator.tuning.directory import RewriterDirectory, default_output
+from query_mutator.tuning.export import export_adapter
 from query_mutator.tuning.learning import Losses
 from query_mutator.tuning.material import Material, load_material
 from query_mutator.tuning.progress import EXIT_CODE, Progress, Stopping
@@ -88,7 +89,20 @@ def _run(trainer: Trainer, material: Material, stored: dict[str, Any]) -> int:
         print(f"stopped at step {state.step}; --resume --output {directory.path} goes on")
         return EXIT_CODE
     _say_end(trainer)
+    if not settings.full:
+        _export(settings, directory.path)
     return 0
+
+
+def _export(settings: TuningSettings, path: Path) -> None:
+    """Writes what servers take; a model of a kind that llama.cpp's adapters lack stays as it is."""
+    try:
+        exported = export_adapter(path / ADAPTER, settings.model, path, merged=settings.merged)
+    except UserError as error:
+        print(f"no GGUF of it was written: {error}")
+        return
+    print(f"{exported.adapter}: use it with --rewriter {path}, or as a model of Ollama's:")
+    print("\n".join(f"  {command}" for command in exported.ollama_commands))
 
 
 def _trainer(settings: TuningSettings, directory: RewriterDirectory) -> tuple[Trainer, Material]:

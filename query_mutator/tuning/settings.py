@@ -18,6 +18,7 @@ CHOICES = {
     "dtype": (AUTO, FLOAT32, BFLOAT16),
     "schedule": (COSINE, LINEAR, CONSTANT),
 }
+MERGED_TYPES = ("q8_0", "q4_0", "f16")
 LORA_LEARNING_RATE, FULL_LEARNING_RATE = 1e-3, 5e-5
 DEFAULT_PACK_MAX_LEN = DEFAULT_TOKEN_BUDGET = 2048
 DEFAULT_GYM_HOST, DEFAULT_GYM_PORT = "localhost", 8023
@@ -127,6 +128,9 @@ class TuningSettings:
 
     output: str | None = flag(
         None, "directory of the rewriter (default: rewriters/ and the time)", parse=str
+    )
+    merged: str | None = flag(
+        None, "also write the whole model as one GGUF: q8_0, q4_0 or f16", parse=str
     )
     resume: bool = flag(False, "go on from the last checkpoint of --output")
     save_interval: int = flag(50, "steps between checkpoints", at_least=1)

@@ -13,13 +13,13 @@ from query_mutator.base.files import write_atomically
 from query_mutator.tuning.export.bases import Base, find_base
 from query_mutator.tuning.export.card import card
 from query_mutator.tuning.export.gguf_files import (
-    MERGED_TYPES,
     layers_for,
     write_lora,
     write_merged,
 )
 from query_mutator.tuning.export.modelfile import modelfile, ollama_commands
 from query_mutator.tuning.export.peft_adapter import read_adapter
+from query_mutator.tuning.settings import MERGED_TYPES
 
 ADAPTER_FILE = "adapter.gguf"
 MODELFILE = "Modelfile"

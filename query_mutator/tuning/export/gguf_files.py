@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 Layers = dict[str, tuple[Matrix, Matrix]]
 """A and B of each weight, by llama.cpp's name of it, rows in llama.cpp's order."""
-MERGED_TYPES = ("q8_0", "q4_0", "f16")
 WRITTEN_ANEW = {"GGUF.version", "GGUF.tensor_count", "GGUF.kv_count", "general.architecture"}
 WRITTEN_ANEW |= {"general.file_type"}
 
