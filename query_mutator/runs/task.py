@@ -96,11 +96,16 @@ def load_run(run: RunDirectory) -> tuple[Settings, list[Operator]]:
     settings = read_settings(run.path / CONFIG)
     if settings.max_rewrites is None:
         raise UserError(f"{run.path / CONFIG} is damaged: it has no max_rewrites")
+    return settings, stored_operators(run)
+
+
+def stored_operators(run: RunDirectory) -> list[Operator]:
+    """The operators that a run began with."""
     stored = run.read_json(CONFIG).get("operators")
     if not isinstance(stored, list):
         raise UserError(f"{run.path / CONFIG} is damaged: it has no list of operators")
     try:
-        return settings, [stored_as(Operator, entry) for entry in stored]
+        return [stored_as(Operator, entry) for entry in stored]
     except ValueError as error:
         raise UserError(
             f"{run.path / CONFIG} is damaged: an operator is not as it was stored ({error})"

@@ -29,10 +29,10 @@ from query_mutator.runs.task import (
     Finished,
     Task,
     absolute_paths,
-    load_run,
     load_task,
     model_settings,
     say_servers,
+    stored_operators,
     versions,
 )
 from query_mutator.training.interrupts import Interrupts
@@ -81,7 +81,7 @@ def run_training(settings: Settings, on_finished: Callable[[Finished], None]) ->
     settings = absolute_paths(settings)
     run = RunDirectory(settings.run_dir or default_run_dir())
     # A run keeps the operators that it began with: the default set may be another one since.
-    task = load_task(settings, load_run(run)[1] if settings.resume else None)
+    task = load_task(settings, stored_operators(run) if settings.resume else None)
     if settings.resume:
         run.check_resumable()
         _check_unchanged(run, settings, task)
