@@ -3,7 +3,7 @@
 `lazarus` is `python -m batching` or `query-mutator`; nothing else of a line changes. The data are
 rows of an instruction and a response; the tokenizer is a small one that lies in the hub's local
 cache under the name of gpt2. Each launcher works through all lines, in their order, in a directory
-of its own.
+of its own. The lines that train are in `test_documents_training.py`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ GYM = {
     "lazarus gym info": "in this process",
 }
 LINES = DATA | GYM
-"""Each line, and what its output says. Lines of another room are further entries here."""
+"""Each line, and what its output says."""
 SERVED = "--port 8023"
 COMMIT = "0123456789" * 4
 
@@ -95,7 +95,7 @@ def process(
 
 
 @contextlib.contextmanager
-def puzzle_server() -> Iterator[None]:
+def puzzle_server() -> Iterator[PuzzleServer]:
     """The port is in the line: where another test has it at the moment, it is waited for."""
     for _ in range(600):
         try:
@@ -106,7 +106,7 @@ def puzzle_server() -> Iterator[None]:
                 raise
             time.sleep(0.1)
     with server:
-        yield
+        yield server
 
 
 @pytest.fixture(scope="module", params=LAUNCHERS)

@@ -24,7 +24,7 @@ from batching.planning.packing import (
 )
 from batching.planning.plan import BatchPlan, save_shards
 from batching.planning.sharding import RemainderPolicy, Shard, ShardCounts
-from batching.planning.verify import verify
+from batching.planning.verify import other_lengths, verify
 
 __all__ = [
     "PADDING_SEGMENT",
@@ -49,6 +49,7 @@ __all__ = [
     "create_segment_attention_mask",
     "interleave_microbatches",
     "lower_bound",
+    "other_lengths",
     "pack_arrays",
     "pack_lengths",
     "pack_row",

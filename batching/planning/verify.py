@@ -22,11 +22,8 @@ def verify(plan: BatchPlan, lengths: Lengths | None = None) -> list[str]:
     if lengths is None:
         return problems
     ids, values = ids_and_lengths(lengths)
-    source = plan.meta.source
-    if len(ids) != source.num_samples:
-        problems.append(f"built from {source.num_samples} samples, and these are {len(ids)}")
-    elif lengths_digest(ids, values) != source.digest:
-        problems.append("built from other lengths, other ids, or the same in another order")
+    if problem := other_lengths(plan, (ids, values)):
+        problems.append(problem)
     try:
         rebuilt = BatchPlanBuilder.from_plan(plan, (ids, values)).build()
     except UserError as error:
@@ -36,6 +33,17 @@ def verify(plan: BatchPlan, lengths: Lengths | None = None) -> list[str]:
     if not problems and rebuilt.fingerprint != plan.fingerprint:
         problems.append("the counts of skipped or changed samples differ")
     return problems
+
+
+def other_lengths(plan: BatchPlan, lengths: Lengths) -> str:
+    """What a plan was built from where that was not these samples; "" where it was."""
+    ids, values = ids_and_lengths(lengths)
+    source = plan.meta.source
+    if len(ids) != source.num_samples:
+        return f"built from {source.num_samples} samples, and these are {len(ids)}"
+    if lengths_digest(ids, values) != source.digest:
+        return "built from other lengths, other ids, or the same in another order"
+    return ""
 
 
 def _unsound(epoch: EpochPlan, plan: BatchPlan) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,18 @@ FIRST_CHECKPOINT = "step-000000000000.safetensors"
 
 
 def default_run_dir() -> Path:
-    """runs/, the time and the process: no two runs choose the same."""
-    return Path("runs") / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}"
+    """runs/, the time and the process."""
+    return timed_directory(Path("runs"))
+
+
+def timed_directory(parent: Path) -> Path:
+    """A place in `parent` that nothing has: the time and the process, so no two choose the same.
+
+    Where one process begins several within a second, a number follows.
+    """
+    name = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}"
+    numbered = (parent / f"{name}_{number}" for number in count(2))
+    return next(path for path in chain([parent / name], numbered) if not path.exists())
 
 
 class RunDirectory:

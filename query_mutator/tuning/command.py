@@ -41,6 +41,8 @@ MEMORY = ("can't allocate memory", "out of memory", "not enough memory")
 def train_mutator(settings: TuningSettings) -> int:
     """Trains a rewriter, or goes on with one; returns the exit code."""
     show_warnings()
+    if settings.resume and settings.output is None:
+        raise UserError("--resume goes on with the rewriter in --output: name it")
     directory = RewriterDirectory(settings.output or default_output())
     stored: dict[str, Any] = {}
     if settings.resume:
@@ -145,7 +147,7 @@ def _config(
         "settings": {name: v for name, v in asdict(settings).items() if name not in NOT_STORED},
         "data_digest": digest,
         "samples": material.num_pairs,
-        "validation_pairs": len(material.validation_pairs),
+        "held_out": material.num_held_out,
         "steps": trainer.num_steps,
         "packing": str(trainer.packing),
         "threads": torch.get_num_threads(),
@@ -174,8 +176,8 @@ def _say_beginning(trainer: Trainer, material: Material) -> None:
     what = "all weights" if trained.is_full else f"a LoRA adapter of rank {settings.lora_rank}"
     print(
         f"{settings.model}: {what} ({weights / 1e6:.1f}M), "
-        f"{counted(material.num_pairs, 'sample')} ({len(material.validation_pairs)} pairs held out)"
-        f", {counted(trainer.num_steps, 'step') if trainer.num_steps else 'then what comes'}",
+        f"{counted(material.num_pairs, 'sample')} ({material.num_held_out:,} held out), "
+        f"{counted(trainer.num_steps, 'step') if trainer.num_steps else 'then what comes'}",
         flush=True,
     )
 

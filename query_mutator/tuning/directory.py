@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from query_mutator.runs.checkpoints import CheckpointStore
-from query_mutator.runs.directory import CHECKPOINTS, RunDirectory
+from query_mutator.runs.directory import CHECKPOINTS, RunDirectory, timed_directory
 
 KEPT = 2
 
@@ -22,5 +21,5 @@ class RewriterDirectory(RunDirectory):
 
 
 def default_output() -> Path:
-    """rewriters/ and the time."""
-    return Path("rewriters") / time.strftime("%Y-%m-%d_%H-%M-%S")
+    """rewriters/, the time and the process."""
+    return timed_directory(Path("rewriters"))

@@ -43,6 +43,11 @@ class Material:
         """In all epochs."""
         return sum(len(epoch.plan) for epoch in self.epochs)
 
+    @property
+    def num_held_out(self) -> int:
+        """Samples to validate with."""
+        return len(self.validation.samples) if self.validation else 0
+
     def digest(self) -> str:
         """Changes with any sample, any weight and any batch."""
         digest = hashlib.sha256()
@@ -120,7 +125,8 @@ def _of_data(
     by_id = _by_id(samples if settings.batchplan else learned)
     config = batching_config(settings, packing)
     if settings.batchplan is not None:
-        plan = stored_plan(settings.batchplan, packing)
+        lengths = {sample.sample_id: len(sample) for sample in samples}
+        plan = stored_plan(settings.batchplan, packing, lengths, settings.model)
         plans = list(plan.epochs)[: settings.epochs]
         if len(plans) < settings.epochs:
             logger.warning(

@@ -16,6 +16,7 @@ from batching import (
     PackingConfig,
     Sample,
 )
+from batching.planning import other_lengths
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import counted
 from query_mutator.tuning.batches import Packing
@@ -71,9 +72,17 @@ def planned(samples: Sequence[Sample], config: BatchingConfig, epoch: int) -> Ep
     return plan
 
 
-def stored_plan(directory: str, packing: Packing) -> BatchPlan:
-    """The plan of `--batchplan`; `UserError` where this model cannot take its batches."""
+def stored_plan(
+    directory: str, packing: Packing, lengths: Mapping[str, int], model: str
+) -> BatchPlan:
+    """The plan of `--batchplan`; `UserError` where the model or the data are not those for it."""
     plan = BatchPlan.load(Path(directory))
+    # Longer samples would be cut where the plan ends them, and nobody would know.
+    if problem := other_lengths(plan, lengths):
+        raise UserError(
+            f"{directory} was {problem}.\n"
+            f"Measure the lengths of --data with -t {model}, and build the plan again"
+        )
     if plan.meta.config.packing and packing is Packing.NONE:
         raise UserError(
             f"{directory} packs several samples in a row, and the model carries a state from token "
