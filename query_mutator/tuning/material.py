@@ -147,8 +147,6 @@ def _of_what_comes(settings: TuningSettings, writer: PromptWriter, packing: Pack
     """A run that is going or a puzzle server, after the samples of `--data` if there are any."""
     from query_mutator.tuning.online import check_puzzle_server, online_epochs
 
-    if settings.batchplan is not None:
-        raise UserError("--online makes its own plans as samples come: leave out --batchplan")
     if not settings.from_:
         check_puzzle_server(settings, writer)
     known: list[Sample] = []
