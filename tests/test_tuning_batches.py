@@ -134,7 +134,7 @@ def test_padding_and_prompts_never_count(llama: BaseModel) -> None:
         ("llama", {}),
         ("granite", {"logits_scaling": 8.0}),
         ("cohere", {"logit_scale": 0.0625}),
-        ("gemma2", {"final_logit_softcapping": 0.5}),
+        ("gemma2", {"final_logit_softcapping": 0.05}),
     ],
 )
 @pytest.mark.parametrize("is_padded", [True, False], ids=["padded", "packed"])
