@@ -16,7 +16,7 @@ from query_mutator.tuning.learning import Losses
 from query_mutator.tuning.plans import batching_config, planned
 from query_mutator.tuning.prompts import WEIGHT
 from query_mutator.tuning.settings import settings_of
-from tests.tiny_models import make_llama, make_tokenizer
+from tests.tiny_models import make_llama, make_model, make_tokenizer
 
 BEGINNING = (5, 6, 7, 8)
 PAD = 0
@@ -126,6 +126,32 @@ def test_padding_and_prompts_never_count(llama: BaseModel) -> None:
     assert sum(len(batch.targets) for batch in made) == sum(one.num_loss_tokens for one in SAMPLES)
     learned = sorted(t for one in SAMPLES for t in one.input_ids[-one.num_loss_tokens :])
     assert sorted(t for batch in made for t in batch.targets.tolist()) == learned
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("llama", {}),
+        ("granite", {"logits_scaling": 8.0}),
+        ("cohere", {"logit_scale": 0.0625}),
+        ("gemma2", {"final_logit_softcapping": 0.05}),
+    ],
+)
+@pytest.mark.parametrize("is_padded", [True, False], ids=["padded", "packed"])
+def test_the_loss_is_that_of_the_models_own_logits(
+    tmp_path: Path, kind: str, changes: dict[str, Any], is_padded: bool
+) -> None:
+    model = load_base_model(str(make_model(tmp_path, kind, **changes)), torch.float32)
+    expected = 0.0
+    for one in SAMPLES:
+        ids = torch.tensor([one.input_ids])
+        labels = ids.masked_fill(torch.tensor([one.loss_mask]) == 0, -100)
+        with torch.no_grad():
+            mean = model.model.eval()(input_ids=ids, labels=labels).loss.item()
+        expected += mean * one.num_loss_tokens * one.meta[WEIGHT]
+    packing = Packing.NONE if is_padded else packing_of(model)
+    loss, _ = loss_and_gradients(model, batches(packing, shared=len(BEGINNING)))
+    assert loss == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_weight_multiplies_the_loss_of_its_sample(llama: BaseModel) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from batching import load_tokenizer
 from batching.streaming.puzzle_server import PuzzleServer
 from query_mutator import cli
 from query_mutator.base.errors import UserError
@@ -19,6 +20,7 @@ from query_mutator.base.locks import only_writer
 from query_mutator.data import load_questions
 from query_mutator.models.encoders import load_encoder
 from query_mutator.runs.directory import CONFIG, SUMMARY, TRANSITIONS
+from query_mutator.tuning import online
 from query_mutator.tuning.adapter import ADAPTER
 from query_mutator.tuning.online import is_written_to
 from query_mutator.tuning.pair_files import read_pairs, written_pairs
@@ -29,13 +31,16 @@ from query_mutator.tuning.pairs import (
     split_pairs,
     with_kept,
 )
+from query_mutator.tuning.prompts import PromptWriter
 from query_mutator.tuning.run_pairs import gain_pairs, pairs_of_runs
+from tests.killable import DEADLINE_S
 from tests.tiny_models import make_llama
 from train_mutator_lm import main
 
 ROWS = [
-    {"instruction": f"Say {word}.", "response": f"{word.title()}!"}
-    for word in ("peace", "bread", "water", "light", "stone", "river", "cloud", "grass") * 3
+    {"instruction": f"Say {word} {times}.", "response": " ".join([f"{word.title()}!"] * times)}
+    for word in ("peace", "bread", "water", "light", "stone", "river", "cloud", "grass")
+    for times in (1, 2, 3)
 ]
 
 
@@ -80,6 +85,18 @@ def test_no_meaning_is_trained_on_and_validated_with() -> None:
     training, held = split_pairs(pairs, 0.2, Random(0))
     assert len(held) == 18
     assert not {pair.rewrite for pair in training} & {pair.rewrite for pair in held}
+
+
+def test_pairs_that_share_a_wording_or_a_meaning_are_on_one_side() -> None:
+    shipped = [Pair(f"wat {n}", f"What is {n}?", meaning=f"what {n}") for n in range(40)]
+    written = [Pair(f"pls {n}", f"what  IS {n}?") for n in range(40)]
+    rewrites = [Pair(f"wat {n}", f"Which one is {n}?") for n in range(40)]
+    by_meaning = [Pair(f"{n}??", f"Tell me of {n}.", meaning=f"what {n}") for n in range(40)]
+    pairs = [*by_meaning, *rewrites, *written, *shipped]
+    training, held = split_pairs(pairs, 0.25, Random(0))
+    assert (len(training), len(held)) == (120, 40)
+    about = [{pair.rewrite.split()[-1].strip("?.") for pair in side} for side in (training, held)]
+    assert not about[0] & about[1]
 
 
 @pytest.mark.parametrize(
@@ -166,6 +183,8 @@ def test_a_run_teaches_its_faithful_rewrites_that_gained(tmp_path: Path) -> None
         (other, "How many legs does a spider have?"),
     ]
     assert pairs[1].weight == pytest.approx(3 * pairs[0].weight)
+    known = {question.id: question.meaning for question in load_questions()}
+    assert {pair.meaning for pair in pairs} == {known["geo-001"]}
 
 
 def test_a_run_without_gain_is_told(tmp_path: Path) -> None:
@@ -214,7 +233,11 @@ def test_command_lines_of_other_documents_run_as_written(model: str, tmp_path: P
     ids=["text", "completion", "messages"],
 )
 def test_any_data_is_learned(model: str, tmp_path: Path, row: dict[str, Any]) -> None:
-    data = write_rows(tmp_path / "train.jsonl", [row] * 40)
+    text = json.dumps(row)
+    rows = [
+        json.loads(text.replace("ater", f"ater {n}").replace("Hey", f"Hey {n}")) for n in range(40)
+    ]
+    data = write_rows(tmp_path / "train.jsonl", rows)
     output = tmp_path / "made"
     assert main(sft(model, data, output, "--epochs", "4", "--token-budget", "256")) == 0
     looks = summary_of(output)["looks"]
@@ -240,7 +263,8 @@ def test_what_comes_from_a_puzzle_server_is_learned_after_the_data(
     data = write_rows(tmp_path / "train.jsonl", ROWS)
     with PuzzleServer() as server:
         place = ["--gym-host", "127.0.0.1", "--gym-port", str(server.port)]
-        argv = ["train", "sft", *sft(model, data, tmp_path / "made", "--online", *place)]
+        argv = ["train", "sft", "--model", model, "--data", data, "--online", *place]
+        argv += ["--lora-rank", "2", "--dtype", "float32", "--output", str(tmp_path / "made")]
         assert cli.main([*argv, "--episodes", "3"]) == 0
     found = summary_of(tmp_path / "made")
     alone = tmp_path / "alone"
@@ -260,28 +284,35 @@ def test_a_puzzle_server_that_is_not_there_is_told(
     assert not (tmp_path / "made").exists()
 
 
-def test_a_run_that_is_going_is_followed_to_its_end(model: str, tmp_path: Path) -> None:
+def test_a_run_that_is_going_is_followed_to_its_end(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = tmp_path / "run"
     write_run(run, [step(MESSY, CLEAR, 0.3)])
-    other = step("how many legs has a spider pls", "How many legs does a spider have?", 0.6)
-    read_once = threading.Event()
+    second = "how many legs has a spider pls", "How many legs does a spider have?"
+    taken, read_once = threading.Event(), threading.Event()
 
     def go_on() -> None:
         with only_writer(run, within=True):
             taken.set()
-            read_once.wait()
+            read_once.wait(DEADLINE_S)
             with (run / TRANSITIONS).open("a") as log:
-                log.write(json.dumps(other) + "\n")
+                log.write(json.dumps(step(*second, 0.6)) + "\n")
 
-    taken = threading.Event()
+    def read(*arguments: Any) -> list[Pair]:
+        found = gain_pairs(*arguments)
+        read_once.set()
+        return found
+
+    monkeypatch.setattr(online, "gain_pairs", read)
     writer = threading.Thread(target=go_on)
     writer.start()
-    taken.wait()
+    taken.wait(DEADLINE_S)
     assert is_written_to(run)
-    # The run goes on after the trainer has begun, whenever that is.
-    threading.Timer(1.0, read_once.set).start()
     argv = ["--model", model, "--online", "--from", str(run), "--output", str(tmp_path / "made")]
     assert main([*argv, "--lora-rank", "2", "--dtype", "float32"]) == 0
     writer.join()
     assert not is_written_to(run)
-    assert summary_of(tmp_path / "made")["tokens"] > 100
+    prompts = PromptWriter(load_tokenizer(model))
+    one, other = (len(prompts.sample("", Pair(*pair))) for pair in ((MESSY, CLEAR), second))
+    assert summary_of(tmp_path / "made")["tokens"] == 2 * one + other, "the first is seen again"

@@ -18,7 +18,7 @@ from query_mutator.runs.directory import CHECKPOINTS, CONFIG, SUMMARY, TENSORBOA
 from query_mutator.tuning.adapter import ADAPTER, ADAPTER_WEIGHTS
 from tests import killable
 from tests.killable import ended, until
-from tests.tiny_models import make_llama
+from tests.tiny_models import make_llama, make_model
 from train_mutator_lm import main
 
 PAIRS = [
@@ -143,20 +143,60 @@ def test_killed_and_resumed_is_never_interrupted(
 
 
 def test_ctrl_c_ends_after_the_step_and_resuming_goes_on(
-    whole: Path, model: str, pairs: str, tmp_path: Path
+    model: str, pairs: str, tmp_path: Path
 ) -> None:
+    # So many steps that the signal comes in the midst of them on any machine.
+    long = ["--epochs", "40", "--save-interval", "10", "--eval-interval", "1000"]
     output = tmp_path / "stopped"
-    process = killable.forked(killable.command, main, flags(model, pairs, output), tmp_path / "log")
-    first = output / CHECKPOINTS / "step-000000000001.safetensors"
+    argv = flags(model, pairs, output, *long)
+    process = killable.forked(killable.command, main, argv, tmp_path / "log")
+    first = output / CHECKPOINTS / "step-000000000010.safetensors"
     until(lambda: first.exists(), process)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGTERM)
-    code = ended(process)
-    assert code in (0, 130)
-    if code == 130:
-        assert not json.loads((output / SUMMARY).read_text())["finished"]
-        assert main(["--resume", "--output", str(output)]) == 0
-    assert_same(output, whole)
+    assert ended(process) == 130
+    assert not json.loads((output / SUMMARY).read_text())["finished"]
+    assert main(["--resume", "--output", str(output)]) == 0
+    assert main(flags(model, pairs, tmp_path / "whole", *long)) == 0
+    assert_same(output, tmp_path / "whole")
+
+
+@pytest.mark.parametrize("missing", [SUMMARY, "adapter.gguf", "README.md"])
+def test_what_comes_after_the_last_step_is_written_by_resuming(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], missing: str
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(whole, copy)
+    (copy / missing).unlink()
+    assert main(["--resume", "--output", str(copy)]) == 0
+    told = capsys.readouterr().out
+    assert f"  cd {copy}\n  ollama create copy" in told
+    assert "--rewriter" not in told, "that takes adapters of the embedded model alone"
+    for file in (SUMMARY, "adapter.gguf"):
+        assert (copy / file).read_bytes() == (whole / file).read_bytes()
+    assert main(["--resume", "--output", str(copy)]) == 2
+
+
+def test_an_export_that_cannot_be_written_is_an_error(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(whole, copy)
+    (copy / "adapter.gguf").unlink()
+    (copy / "adapter.gguf").mkdir()
+    assert main(["--resume", "--output", str(copy)]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert "not exported: cannot write" in lines[-2]
+    assert f"--resume --output {copy}" in lines[-1]
+
+
+def test_a_model_of_another_kind_is_trained_without_an_export(
+    pairs: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    granite = str(make_model(tmp_path / "granite", "granite", logits_scaling=8.0))
+    assert main(flags(granite, pairs, tmp_path / "made", "--epochs", "1")) == 0
+    assert "adapters of granite are not exported" in capsys.readouterr().out
+    assert (tmp_path / "made" / ADAPTER).is_dir()
 
 
 def test_a_finished_training_is_not_gone_on_with(
@@ -269,6 +309,21 @@ def test_a_loss_that_is_no_number_ends_the_training(
         (["--bucket-edges", "512,128"], "--bucket-edges"),
         (["--batchplan", "{empty}"], "--data"),
         (["--dtype", "float64"], "--dtype"),
+        (["--merged", "q3"], "--merged must be q8_0 or q4_0 or f16, not 'q3'"),
+        (["--merged", "q8_0"], "a merged GGUF is made of a base that is a GGUF"),
+        (["--full", "--merged", "q8_0"], "--full takes no --merged"),
+        (["--data", "{nothing}", "--pairs", "{bad}"], "--data takes no --pairs"),
+        (["--data", "{nothing}", "--from", "{empty}"], "--data takes --from with --online alone"),
+        (["--data", "{nothing}", "--generated", "1"], "--data takes no --generated"),
+        (["--data", "{nothing}", "--keep-clear", "0"], "--data takes no --keep-clear"),
+        (["--online", "--pairs", "{bad}"], "--online takes no --pairs"),
+        (["--online", "--generated", "1"], "--online takes no --generated"),
+        (["--online", "--epochs", "1"], "--online takes no --epochs"),
+        (["--online", "--batchplan", "{empty}"], "--online takes no --batchplan"),
+        (["--batchplan", "{empty}", "--pack"], "--batchplan takes no --pack:"),
+        (["--batchplan", "{empty}", "--bucket-edges", "8,16"], "takes no --bucket-edges"),
+        (["--batchplan", "{empty}", "--token-budget", "64"], "takes no --token-budget"),
+        (["--batchplan", "{empty}", "--validation-share", "0"], "takes no --validation-share"),
         (["--lr", "0"], "--lr"),
     ],
 )
@@ -282,10 +337,11 @@ def test_what_cannot_work_is_told_in_a_line_and_nothing_is_written(
     places["nothing.jsonl"].write_text("")
     places["bad.jsonl"].write_text('{"typed": "a", "meant": "A?"}\n{"typed": "b"}\n')
     named = {name.removesuffix(".jsonl"): str(place) for name, place in places.items()}
-    argv = ["--output", str(tmp_path / "made"), *SMALL]
+    without_pairs = ("--data", "--batchplan", "--online")
+    argv = ["--output", str(tmp_path / "made"), *([] if change[0] in without_pairs else SMALL)]
     if change[0] != "--model":
         argv += ["--model", model]
-    if change[0] not in ("--pairs", "--from", "--data"):
+    if change[0] not in ("--pairs", "--from", *without_pairs):
         argv += ["--pairs", pairs]
     assert main([*argv, *(part.format(pairs=pairs, **named) for part in change)]) == 2
     lines = capsys.readouterr().err.strip().splitlines()

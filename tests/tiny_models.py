@@ -56,3 +56,27 @@ def make_llama(directory: Path, *, chat: bool = True, seed: int = 0, **changes: 
     torch.manual_seed(seed)
     LlamaForCausalLM(LlamaConfig(**settings | changes)).save_pretrained(directory)
     return directory
+
+
+def make_model(directory: Path, kind: str, *, seed: int = 0, **changes: Any) -> Path:
+    """The same of another kind, by transformers' name for it."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    tokenizer = make_tokenizer(directory)
+    settings: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 512,
+        "bos_token_id": tokenizer.eos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    torch.manual_seed(seed)
+    config = AutoConfig.for_model(kind, **settings | changes)
+    AutoModelForCausalLM.from_config(config).save_pretrained(directory)
+    return directory

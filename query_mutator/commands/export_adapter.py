@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def run(args: Namespace) -> int:
     exported = export_adapter(adapter, args.base, output, merged=args.merged, half=not args.float32)
     for file in filter(None, (exported.adapter, exported.merged, exported.modelfile)):
         print(printable(str(file)))
-    print(printable(f"with Ollama, in {output}:"))
-    for command in exported.ollama_commands:
+    print("with Ollama:")
+    for command in (f"cd {shlex.quote(str(output))}", *exported.ollama_commands):
         print(printable(f"  {command}"))
     return 0

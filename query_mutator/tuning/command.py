@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from importlib.metadata import version
@@ -14,12 +15,17 @@ import torch
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import counted, show_warnings
-from query_mutator.runs.directory import CONFIG, SUMMARY
+from query_mutator.runs.directory import CONFIG, SUMMARY, RunDirectory
 from query_mutator.tuning.adapter import ADAPTER, Trained
 from query_mutator.tuning.apart import packing_of
 from query_mutator.tuning.base_model import load_base_model, multiplies_in_bfloat16
 from query_mutator.tuning.directory import RewriterDirectory, default_output
-from query_mutator.tuning.export import export_adapter
+from query_mutator.tuning.export import (
+    NoFormError,
+    check_can_be_merged,
+    export_adapter,
+    is_exported,
+)
 from query_mutator.tuning.learning import Losses
 from query_mutator.tuning.material import Material, load_material
 from query_mutator.tuning.progress import EXIT_CODE, Progress, Stopping
@@ -27,6 +33,7 @@ from query_mutator.tuning.prompts import PromptWriter
 from query_mutator.tuning.settings import (
     AUTO,
     BFLOAT16,
+    EMBEDDED,
     NOT_STORED,
     TuningSettings,
     settings_of,
@@ -53,6 +60,8 @@ def train_mutator(settings: TuningSettings) -> int:
             raise UserError(f"{directory.path} learned online: what came then does not come again")
     else:
         directory.check_new()
+    if settings.merged:
+        check_can_be_merged(settings.model, settings.merged)
     with _told(settings):
         trainer, material = _trainer(settings, directory)
         return _run(trainer, material, stored)
@@ -73,20 +82,31 @@ def _run(trainer: Trainer, material: Material, stored: dict[str, Any]) -> int:
     try:
         if stored:
             trainer.take_up()
+            if trainer.is_done and _is_written(settings, directory):
+                raise UserError(f"{directory.path} is trained to its end: nothing is left to do")
         else:
             trainer.save()
             directory.write_json(CONFIG, _config(settings, digest, trainer, material))
         _say_beginning(trainer, material)
-        state = trainer.state
+        # Its files are written in an instant: who asks to end waits for them.
+        with Stopping() as stopping:
+            return _train_and_write(trainer, stopping)
+    finally:
+        directory.release()
+
+
+def _train_and_write(trainer: Trainer, stopping: Stopping) -> int:
+    """All that is left to do, from the steps to the export; returns the exit code."""
+    directory, settings, state = trainer.directory, trainer.settings, trainer.state
+    ended = trainer.is_done
+    if not ended:
         progress = Progress(
             trainer.num_steps, state.step,
             seconds=state.seconds, learning=state.learning_seconds,
         )  # fmt: skip
-        with contextlib.closing(progress), Stopping() as stopping:
+        with contextlib.closing(progress):
             ended = trainer.train(progress, stopping)
-        directory.write_json(SUMMARY, _summary(trainer, ended))
-    finally:
-        directory.release()
+    directory.write_json(SUMMARY, _summary(trainer, ended))
     if not ended:
         print(f"stopped at step {state.step}; --resume --output {directory.path} goes on")
         return EXIT_CODE
@@ -96,15 +116,31 @@ def _run(trainer: Trainer, material: Material, stored: dict[str, Any]) -> int:
     return 0
 
 
+def _is_written(settings: TuningSettings, directory: RunDirectory) -> bool:
+    """Whether all that comes after the last step is there."""
+    if not (directory.path / SUMMARY).is_file():
+        return False
+    if not directory.read_json(SUMMARY).get("finished"):
+        return False
+    return settings.full or is_exported(directory.path, settings.merged)
+
+
 def _export(settings: TuningSettings, path: Path) -> None:
     """Writes what servers take; a model of a kind that llama.cpp's adapters lack stays as it is."""
     try:
         exported = export_adapter(path / ADAPTER, settings.model, path, merged=settings.merged)
-    except UserError as error:
+    except NoFormError as error:
         print(f"no GGUF of it was written: {error}")
         return
-    print(f"{exported.adapter}: use it with --rewriter {path}, or as a model of Ollama's:")
-    print("\n".join(f"  {command}" for command in exported.ollama_commands))
+    except UserError as error:
+        raise UserError(
+            f"it is trained, and not exported: {' '.join(str(error).split())}.\n"
+            f"--resume --output {path} tries again"
+        ) from error
+    use = f"use it with --rewriter {path}, or as" if settings.model == EMBEDDED else "it becomes"
+    print(f"{exported.adapter}: {use} a model of Ollama's:")
+    commands = (f"cd {shlex.quote(str(path))}", *exported.ollama_commands)
+    print("\n".join(f"  {command}" for command in commands))
 
 
 def _trainer(settings: TuningSettings, directory: RewriterDirectory) -> tuple[Trainer, Material]:

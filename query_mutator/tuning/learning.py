@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -14,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from query_mutator.tuning.attention import sample_by_sample
 from query_mutator.tuning.base_model import BaseModel
 from query_mutator.tuning.batches import Batch
+from query_mutator.tuning.own_logits import changes_logits
 from query_mutator.tuning.settings import CONSTANT, LINEAR, TuningSettings
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
@@ -28,6 +30,10 @@ class Losses:
     def __init__(self, base: BaseModel, compute_dtype: torch.dtype) -> None:
         self._base = base
         self._dtype = compute_dtype
+        self._asks_the_model = changes_logits(base)
+        parameters = inspect.signature(base.model.forward).parameters
+        self._can_choose = "logits_to_keep" in parameters
+        """Whether the model makes the logits of some places alone."""
 
     def total(self, batch: Batch) -> torch.Tensor:
         """The losses of all tokens that count, each times its weight, added up.
@@ -43,12 +49,24 @@ class Losses:
         if batch.layout is not None:
             given["layout"] = batch.layout
         with self._autocast():
-            hidden = self._base.hidden(**given).last_hidden_state
-            # The last matrix is the widest by far: only where the next token counts.
-            asked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, batch.predicting)
-            logits = self._base.model.get_output_embeddings()(asked)
+            logits = self._logits(given, batch.predicting)
         losses = cross_entropy(logits.float(), batch.targets, reduction="none")
         return (losses * batch.weights).sum()
+
+    def _logits(self, given: dict[str, Any], places: torch.Tensor) -> torch.Tensor:
+        """Those of the given places, counted through all rows: the last matrix is the widest."""
+        if not self._asks_the_model:
+            hidden = self._base.hidden(**given).last_hidden_state
+            asked = hidden.reshape(-1, hidden.shape[-1]).index_select(0, places)
+            found: torch.Tensor = self._base.model.get_output_embeddings()(asked)
+            return found
+        width = given["input_ids"].shape[1]
+        rows, columns = places // width, places % width
+        if self._can_choose and len(places):
+            kept, columns = columns.unique(return_inverse=True)
+            given = given | {"logits_to_keep": kept}
+        found = self._base.model(**given).logits
+        return found[rows, columns]
 
     def apart(self, batch: Batch) -> AbstractContextManager[None]:
         """While it lasts, the model keeps the samples of the batch apart.

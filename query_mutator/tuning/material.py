@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from random import Random
 
 from batching import BatchingConfig, Sample
@@ -14,7 +15,7 @@ from query_mutator.base.errors import UserError
 from query_mutator.tuning.batches import Packing, shared_beginning
 from query_mutator.tuning.pair_files import read_pairs, written_pairs
 from query_mutator.tuning.pairs import Pair, generated_pairs, shipped_pairs, split_pairs, with_kept
-from query_mutator.tuning.plans import Epoch, batching_config, planned, stored_plan
+from query_mutator.tuning.plans import Epoch, batching_config, check_learnable, planned, stored_plan
 from query_mutator.tuning.prompts import PromptWriter
 from query_mutator.tuning.settings import TuningSettings
 
@@ -95,14 +96,15 @@ def _of_pairs(
         more = generated_pairs(training, settings.generated, seed) if settings.generated else []
         shown = with_kept([*training, *more], settings.keep_clear, Random(seed))
         made.append(_by_id(writer.samples(shown)))
+    held_samples = writer.samples(held)
     return Material(
         [
             Epoch(samples, planned(list(samples.values()), config, epoch))
             for epoch, samples in enumerate(made)
         ],
-        _validation(writer.samples(held), config),
+        _validation(held_samples, config),
         held,
-        shared_beginning(sample for samples in made for sample in samples.values()),
+        shared_beginning(chain(*(samples.values() for samples in made), held_samples)),
         len(training),
     )
 
@@ -117,16 +119,13 @@ def _of_data(
         raise UserError(f"{file} has nothing to learn: no token of it counts in the loss")
     held: list[Sample] = []
     if settings.batchplan is None:
-        names = sorted(sample.sample_id for sample in learned)
-        random = Random(settings.seed)
-        chosen = set(random.sample(names, round(settings.validation_share * len(names))))
-        held = [sample for sample in learned if sample.sample_id in chosen]
-        learned = [sample for sample in learned if sample.sample_id not in chosen]
+        learned, held = _split(learned, settings)
     by_id = _by_id(samples if settings.batchplan else learned)
     config = batching_config(settings, packing)
     if settings.batchplan is not None:
         lengths = {sample.sample_id: len(sample) for sample in samples}
         plan = stored_plan(settings.batchplan, packing, lengths, settings.model)
+        check_learnable(by_id, plan.epoch(0), settings.batchplan)
         plans = list(plan.epochs)[: settings.epochs]
         if len(plans) < settings.epochs:
             logger.warning(
@@ -138,17 +137,28 @@ def _of_data(
     return Material(
         [Epoch(by_id, plan) for plan in plans],
         _validation(held, config),
-        shared=shared_beginning(by_id.values()),
+        shared=shared_beginning((*by_id.values(), *held)),
         num_pairs=len(by_id),
     )
+
+
+def _split(samples: list[Sample], settings: TuningSettings) -> tuple[list[Sample], list[Sample]]:
+    """Those to train on and those to validate with; the same tokens are never on both sides."""
+    first_with: dict[tuple[int, ...], str] = {}
+    for sample in samples:
+        first_with.setdefault(tuple(sample.input_ids), sample.sample_id)
+    names = sorted(first_with.values())
+    random = Random(settings.seed)
+    chosen = set(random.sample(names, round(settings.validation_share * len(names))))
+    is_held = [first_with[tuple(sample.input_ids)] in chosen for sample in samples]
+    sides = list(zip(samples, is_held, strict=True))
+    return [one for one, held in sides if not held], [one for one, held in sides if held]
 
 
 def _of_what_comes(settings: TuningSettings, writer: PromptWriter, packing: Packing) -> Material:
     """A run that is going or a puzzle server, after the samples of `--data` if there are any."""
     from query_mutator.tuning.online import check_puzzle_server, online_epochs
 
-    if settings.batchplan is not None:
-        raise UserError("--online makes its own plans as samples come: leave out --batchplan")
     if not settings.from_:
         check_puzzle_server(settings, writer)
     known: list[Sample] = []

@@ -85,12 +85,38 @@ def generated_pairs(pairs: Iterable[Pair], variants: int, seed: int) -> list[Pai
 def split_pairs(
     pairs: Sequence[Pair], share: float, random: Random
 ) -> tuple[list[Pair], list[Pair]]:
-    """The pairs to train on and those to validate with; no meaning is on both sides."""
-    meanings = sorted({_meaning(pair) for pair in pairs})
-    held = set(random.sample(meanings, round(share * len(meanings))))
-    training = [pair for pair in pairs if _meaning(pair) not in held]
-    return training, [pair for pair in pairs if _meaning(pair) in held]
+    """The pairs to train on and those to validate with.
+
+    No meaning is on both sides, and no wording either: pairs that share one are kept together.
+    """
+    groups = _groups(pairs)
+    names = sorted(set(groups))
+    held = set(random.sample(names, round(share * len(names))))
+    sides = list(zip(pairs, groups, strict=True))
+    training = [pair for pair, group in sides if group not in held]
+    return training, [pair for pair, group in sides if group in held]
 
 
-def _meaning(pair: Pair) -> str:
-    return pair.meaning or " ".join(pair.rewrite.casefold().split())
+def _groups(pairs: Iterable[Pair]) -> list[int]:
+    """Of each pair: the place of the first one that it hangs together with, over any others."""
+    leaders: list[int] = []
+    first_with: dict[tuple[str, str], int] = {}
+
+    def leader(place: int) -> int:
+        while leaders[place] != place:
+            leaders[place] = place = leaders[leaders[place]]
+        return place
+
+    for place, pair in enumerate(pairs):
+        leaders.append(place)
+        keys = {("text", _folded(pair.question)), ("text", _folded(pair.rewrite))}
+        if pair.meaning:
+            keys.add(("meaning", pair.meaning))
+        for key in keys:
+            one, other = leader(first_with.setdefault(key, place)), leader(place)
+            leaders[max(one, other)] = min(one, other)
+    return [leader(place) for place in range(len(leaders))]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

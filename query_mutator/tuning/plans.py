@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from batching import (
@@ -16,6 +18,7 @@ from batching import (
     PackingConfig,
     Sample,
 )
+from batching.generation.batches import planned_piece
 from batching.planning import other_lengths
 from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import counted
@@ -62,14 +65,35 @@ def planned(samples: Sequence[Sample], config: BatchingConfig, epoch: int) -> Ep
     lengths = {sample.sample_id: len(sample) for sample in samples}
     seeded = replace(config, seed=config.seed + epoch)
     plan = BatchPlanBuilder(lengths, seeded).build(num_epochs=1).epoch(0)
-    if plan.counts.truncated and epoch == 0:
-        logger.warning(
-            "%s longer than the %d tokens of a row: only their beginnings are learned "
-            "(--token-budget, --pack-max-len)",
-            counted(plan.counts.truncated, "sample"),
-            config.longest_row,
-        )
+    if epoch == 0:
+        lost = check_learnable(
+            {sample.sample_id: sample for sample in samples}, plan,
+            f"a row of {config.longest_row} tokens (--token-budget, --pack-max-len)",
+        )  # fmt: skip
+        if plan.counts.truncated:
+            logger.warning(
+                "%s longer than the %d tokens of a row: only their beginnings are learned, and of "
+                "%d nothing (--token-budget, --pack-max-len)",
+                counted(plan.counts.truncated, "sample"),
+                config.longest_row,
+                lost,
+            )
     return plan
+
+
+def check_learnable(samples: Mapping[str, Sample], plan: EpochPlan, where: str) -> int:
+    """How many samples are cut so that nothing of them is learned; refused where all are."""
+    learned: Counter[str] = Counter()
+    for batch in plan:
+        for entry in chain.from_iterable(batch.row_entries()):
+            sample, start, stop = planned_piece(samples, *entry)
+            # The first token of a piece is predicted from nothing.
+            learned[sample.sample_id] += sum(sample.loss_mask[start + 1 : stop])
+    if learned and not learned.total():
+        raise UserError(
+            f"nothing is left to learn in {where}: it ends before what counts in the loss"
+        )
+    return sum(not count and bool(samples[name].num_loss_tokens) for name, count in learned.items())
 
 
 def stored_plan(

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from query_mutator.base.errors import UserError
+from query_mutator.data import load_questions
 from query_mutator.environment.transition import Transition
 from query_mutator.models.encoders import Encoder, load_encoder
 from query_mutator.objectives.drift.detector import shipped_detector
@@ -32,18 +33,30 @@ def gain_pairs(run: str | Path, encoder: Encoder) -> list[Pair]:
     if not (Path(run) / TRANSITIONS).is_file():
         raise UserError(f"--from {run}: that is no run (it holds no {TRANSITIONS})")
     gains: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    asked: dict[str, str] = {}
     for step in read_transitions(run):
         if _is_rewrite(step) and step.score is not None:
             gains[step.original_query, step.rewritten_question].append(
                 step.score - step.previous_score
             )
+            asked[step.original_query] = step.question_id
     means = {pair: float(np.mean(found)) for pair, found in gains.items()}
     gained = [pair for pair, gain in means.items() if gain >= LEAST_GAIN]
     faithful = _faithful(gained, encoder)
     if not faithful:
         return []
     usual = float(np.mean([means[pair] for pair in faithful]))
-    return [Pair(*pair, weight=float(np.clip(means[pair] / usual, *WEIGHTS))) for pair in faithful]
+    meanings = {question.id: question.meaning for question in load_questions()}
+    return [
+        Pair(
+            question,
+            rewrite,
+            # As shipped pairs have it; of a file of one's own, the id tells questions apart.
+            meanings.get(asked[question], asked[question]),
+            float(np.clip(means[question, rewrite] / usual, *WEIGHTS)),
+        )
+        for question, rewrite in faithful
+    ]
 
 
 def pairs_of_runs(runs: Sequence[str]) -> list[Pair]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.flags import add_flag, check_bounds, flag, parsed, whole_number
+from query_mutator.base.flags import add_flag, check_bounds, flag, option_of, parsed, whole_number
 from query_mutator.base.terminal import OneLineParser
 
 EMBEDDED = "embedded"
@@ -18,6 +18,19 @@ CHOICES = {
     "dtype": (AUTO, FLOAT32, BFLOAT16),
     "schedule": (COSINE, LINEAR, CONSTANT),
 }
+EXCLUSIVE = {
+    "full": (("merged",), "what is merged is an adapter, and all weights are a whole model"),
+    "online": (
+        ("batchplan", "pairs", "generated", "keep_clear", "epochs"),
+        "it learns what comes, in batches made as it comes",
+    ),
+    "data": (("pairs", "generated", "keep_clear"), "its rows are learned as they are"),
+    "batchplan": (
+        ("pack", "pack_max_len", "bucket_edges", "token_budget", "validation_share"),
+        "the plan says what is in its batches, and that is all the data",
+    ),
+}
+"""Flags that others leave without a meaning: refused beside them, with the reason."""
 MERGED_TYPES = ("q8_0", "q4_0", "f16")
 LORA_LEARNING_RATE, FULL_LEARNING_RATE = 1e-3, 5e-5
 DEFAULT_PACK_MAX_LEN = DEFAULT_TOKEN_BUDGET = 2048
@@ -191,3 +204,17 @@ def check(settings: TuningSettings) -> None:
             raise UserError(
                 f"--{name} must be {' or '.join(choices)}, not {getattr(settings, name)}"
             )
+    if settings.merged is not None and settings.merged.lower() not in MERGED_TYPES:
+        raise UserError(
+            f"--merged must be {' or '.join(MERGED_TYPES)}, not {settings.merged[:40]!r}"
+        )
+    for name, (others, reason) in EXCLUSIVE.items():
+        given = [other for other in others if _is_given(settings, other)]
+        if given and _is_given(settings, name):
+            raise UserError(f"{option_of(name)} takes no {option_of(given[0])}: {reason}")
+    if settings.data is not None and settings.from_ and not settings.online:
+        raise UserError("--data takes --from with --online alone: its rows are learned as they are")
+
+
+def _is_given(settings: TuningSettings, name: str) -> bool:
+    return bool(getattr(settings, name) != getattr(TuningSettings(), name))

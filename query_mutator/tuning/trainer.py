@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from batching import BatchSpec, CheckpointPosition
-from query_mutator.base.errors import UserError
 from query_mutator.base.stored import stored_as
 from query_mutator.runs import tags
 from query_mutator.runs.checkpoints import Checkpoint, misfit_told
@@ -116,6 +115,11 @@ class Trainer:
         return True
 
     @property
+    def is_done(self) -> bool:
+        """Whether no step is left; of what comes nobody knows."""
+        return 0 < self.num_steps <= self.state.step or self._is_patience_over
+
+    @property
     def _is_patience_over(self) -> bool:
         patience = self.settings.patience
         return bool(patience) and self.state.looks_without_gain >= patience
@@ -200,8 +204,6 @@ class Trainer:
             torch.set_rng_state(checkpoint.tensors[TORCH_GENERATOR])
         self.directory.checkpoints.tidy(self.state.step)
         self.directory.cut_back(0, self._curves)
-        if self.state.step >= self.num_steps or self._is_patience_over:
-            raise UserError(f"{self.directory.path} is trained to its end: nothing is left to do")
 
 
 LOGGED = {

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from query_mutator.tuning.export.exporting import Exported, export_adapter
+from query_mutator.tuning.export.exporting import (
+    Exported,
+    check_can_be_merged,
+    export_adapter,
+    is_exported,
+)
+from query_mutator.tuning.export.no_form import NoFormError
 
-__all__ = ["Exported", "export_adapter"]
+__all__ = ["Exported", "NoFormError", "check_can_be_merged", "export_adapter", "is_exported"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.weights import gguf_path
+from query_mutator.tuning.export.no_form import NoFormError
 
 EMBEDDED = "embedded"
 NAME_OF_EMBEDDED = "SmolLM2-135M-Instruct"
@@ -110,6 +111,6 @@ def _of_transformers(base: str, path: Path) -> Base:
     )
 
 
-def _unknown(name: str, architecture: str) -> UserError:
+def _unknown(name: str, architecture: str) -> NoFormError:
     known = ", ".join(sorted(ARCHITECTURES))
-    return UserError(f"{name}: adapters of {architecture} are not exported; of {known} they are")
+    return NoFormError(f"{name}: adapters of {architecture} are not exported; of {known} they are")

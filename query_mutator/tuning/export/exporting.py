@@ -51,23 +51,49 @@ def export_adapter(
     name. `half` writes the adapter in float16, else in float32. `merged` is q8_0, q4_0 or f16.
     """
     merged = merged.lower() if merged else None
-    if merged and merged not in MERGED_TYPES:
-        raise UserError(f"a merged GGUF is of {', '.join(MERGED_TYPES)}; not of {merged[:40]!r}")
+    if merged:
+        _check_type(merged)
     adapter, model = read_adapter(adapter_dir), find_base(base)
-    if merged and model.gguf is None:
-        raise UserError(
-            f"a merged GGUF is made of a base that is a GGUF, and {base} is none: convert it with "
-            "llama.cpp's convert_hf_to_gguf.py and name the file as the base"
-        )
+    if merged:
+        _check_is_gguf(base, model)
     layers = layers_for(adapter, model)
     with refused(f"cannot make {output}"):
         output.mkdir(parents=True, exist_ok=True)
     write_lora(output / ADAPTER_FILE, layers, model, alpha=adapter.alpha, half=half)
-    merged_file = output / f"merged-{merged}.gguf" if merged else None
+    merged_file = output / _merged_name(merged) if merged else None
     if merged and merged_file:
         write_merged(merged_file, layers, model, scale=adapter.scale, merged=merged)
     commands = _write_texts(output, adapter_dir, model, merged_file)
     return Exported(output / ADAPTER_FILE, merged_file, output / MODELFILE, output / CARD, commands)
+
+
+def check_can_be_merged(base: str, merged: str) -> None:
+    """Refuses, before any work is done, what no merged GGUF can be made of."""
+    _check_type(merged.lower())
+    _check_is_gguf(base, find_base(base))
+
+
+def is_exported(output: Path, merged: str | None) -> bool:
+    """Whether `export_adapter` has written all its files there."""
+    files = [ADAPTER_FILE, MODELFILE, CARD, *([_merged_name(merged.lower())] if merged else [])]
+    return all((output / file).is_file() for file in files)
+
+
+def _merged_name(merged: str) -> str:
+    return f"merged-{merged}.gguf"
+
+
+def _check_type(merged: str) -> None:
+    if merged not in MERGED_TYPES:
+        raise UserError(f"a merged GGUF is of {', '.join(MERGED_TYPES)}; not of {merged[:40]!r}")
+
+
+def _check_is_gguf(base: str, model: Base) -> None:
+    if model.gguf is None:
+        raise UserError(
+            f"a merged GGUF is made of a base that is a GGUF, and {base} is none: convert it with "
+            "llama.cpp's convert_hf_to_gguf.py and name the file as the base"
+        )
 
 
 def _write_texts(

@@ -14,6 +14,7 @@ import numpy as np
 from query_mutator.base.errors import UserError, refused
 from query_mutator.base.files import PARTIAL, sync
 from query_mutator.tuning.export.bases import ROTATED_IN_PAIRS, Base
+from query_mutator.tuning.export.no_form import NoFormError
 from query_mutator.tuning.export.peft_adapter import Matrix, PeftAdapter
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def layers_for(adapter: PeftAdapter, base: Base) -> Layers:
     for layer, matrices in adapter.layers.items():
         name = names.get_name(f"{layer}.weight", try_suffixes=(".weight",))
         if name is None:
-            raise UserError(f"the adapter changes {layer}, which {base.name} does not have")
+            raise NoFormError(f"the adapter changes {layer}, which {base.name} does not have")
         outputs, inputs = matrices.b.shape[0], matrices.a.shape[1]
         if base.shapes is not None and base.shapes.get(name) != (outputs, inputs):
             raise UserError(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.untrusted import parse_json, read_text
+from query_mutator.tuning.export.no_form import NoFormError
 
 if TYPE_CHECKING:
     import torch
@@ -71,9 +72,9 @@ def read_adapter(directory: Path) -> PeftAdapter:
         raise UserError(f"{directory / CONFIG_FILE} names no rank (r) and alpha (lora_alpha)")
     for key, what in REFUSED.items():
         if config.get(key):
-            raise UserError(f"{directory}: an adapter with {what} has no form as a GGUF")
+            raise NoFormError(f"{directory}: an adapter with {what} has no form as a GGUF")
     if config.get("bias", "none") != "none":
-        raise UserError(f"{directory}: an adapter that trains biases has no form as a GGUF")
+        raise NoFormError(f"{directory}: an adapter that trains biases has no form as a GGUF")
     # Rank-stabilised LoRA divides by the root of the rank, llama.cpp always by the rank.
     scaled = float(alpha) * (math.sqrt(rank) if config.get("use_rslora") else 1.0)
     return PeftAdapter(_layers(directory, rank), rank, scaled)
@@ -121,12 +122,12 @@ def _place(directory: Path, name: str) -> tuple[str, int]:
     for suffix, side in SIDES.items():
         if name.endswith(suffix):
             return name.removesuffix(suffix).removeprefix(WRAPPING), side
-    raise UserError(
+    raise NoFormError(
         f"{directory}: an adapter of {name} has no form as a GGUF; adapt linear layers only"
     )
 
 
 def _matrix(tensor: torch.Tensor) -> Matrix:
     if tensor.ndim != 2:
-        raise UserError(f"an adapter of {tensor.ndim} dimensions has no form as a GGUF")
+        raise NoFormError(f"an adapter of {tensor.ndim} dimensions has no form as a GGUF")
     return np.ascontiguousarray(tensor.float().numpy())
