@@ -240,6 +240,62 @@ def test_what_is_no_adapter_or_no_base_is_told(
     assert "cannot read the adapter" in refused(adapter, "--base", base)
 
 
+def write_gguf(file: Path, **values: Any) -> str:
+    """A GGUF of two matrices of the tiny Llama, in a kind that nothing here reads, and values."""
+    from gguf import GGMLQuantizationType, GGUFWriter
+
+    writer = GGUFWriter(file, "llama")
+    found = {"block_count": 2, "attention.head_count": 4, "attention.head_count_kv": 2} | values
+    for key, value in found.items():
+        if isinstance(value, str):
+            writer.add_string(f"llama.{key}", value)
+        elif isinstance(value, list):
+            writer.add_array(f"llama.{key}", value)
+        elif value is not None:
+            writer.add_uint32(f"llama.{key}", value)
+    for name, rows in {"attn_q": 64, "attn_k": 32}.items():
+        writer.add_tensor(
+            f"blk.0.{name}.weight",
+            np.zeros((rows, 64), np.int8),
+            raw_dtype=GGMLQuantizationType.I8,
+        )
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return str(file)
+
+
+ODD: dict[str, tuple[dict[str, Any], str]] = {
+    "no heads": ({"attention.head_count": None}, "head_count is missing"),
+    "heads in words": ({"attention.head_count": "four"}, "head_count is 'four'"),
+    "heads of each block": ({"attention.head_count": [4, 4]}, r"head_count is '\[4, 4\]'"),
+    "more heads than any": ({"attention.head_count": 2**31}, "head_count is '2147483648'"),
+    "no block": ({"block_count": 0}, "block_count is '0'"),
+    "blocks without end": ({"block_count": 2**32 - 1}, "block_count is '4294967295'"),
+    "kv heads of each block": ({"attention.head_count_kv": [2, 2]}, "head_count_kv is"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_gguf_is_refused_as_a_base(name: str, tiny_adapter: Path, tmp_path: Path) -> None:
+    values, told = ODD[name]
+    base = write_gguf(tmp_path / "odd.gguf", **values)
+    with pytest.raises(UserError, match=told) as caught:
+        export_adapter(tiny_adapter, base, tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_that_cannot_be_merged_are_told_and_nothing_is_written(tmp_path: Path) -> None:
+    model = tiny(tmp_path / "llama", "llama")
+    adapter = save_adapter(tmp_path / "adapter", model, layers=["layers.0.self_attn.q_proj"])
+    base = write_gguf(tmp_path / "odd.gguf")
+    with pytest.raises(UserError, match=r"cannot be merged with an adapter: .*I8"):
+        export_adapter(adapter, base, tmp_path / "out", merged="q8_0")
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_a_full_disk_leaves_nothing_half_written(tiny_adapter: Path, tmp_path: Path) -> None:
     code = (
         "import resource, sys; from query_mutator import cli\n"
