@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,12 +19,12 @@ import pytest
 from batching.streaming.puzzle_server import PuzzleServer
 from query_mutator import cli
 from query_mutator.base.errors import UserError
-from query_mutator.base.locks import only_writer
+from query_mutator.base.locks import LOCK, only_writer
 from query_mutator.data import load_questions
 from query_mutator.models.encoders import load_encoder
 from query_mutator.runs.directory import CONFIG, SUMMARY, TRANSITIONS
-from query_mutator.tuning.adapter import ADAPTER
-from query_mutator.tuning.online import is_written_to
+from query_mutator.tuning.adapter import ADAPTER, ADAPTER_WEIGHTS
+from query_mutator.tuning.online import FollowedRun, is_written_to
 from query_mutator.tuning.pair_files import read_pairs, written_pairs
 from query_mutator.tuning.pairs import (
     Pair,
@@ -285,3 +289,69 @@ def test_a_run_that_is_going_is_followed_to_its_end(model: str, tmp_path: Path) 
     writer.join()
     assert not is_written_to(run)
     assert summary_of(tmp_path / "made")["tokens"] > 100
+
+
+def test_asking_whether_a_run_is_written_to_takes_nothing_away(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    write_run(run, [])
+    (run / LOCK).touch()  # a killed writer's
+    assert not is_written_to(run)
+    assert (run / LOCK).exists()
+    with only_writer(run, within=True):
+        assert is_written_to(run)
+        assert (run / LOCK).exists()
+
+
+def test_a_log_is_read_on_from_where_it_was_left(tmp_path: Path) -> None:
+    legs = ("how many legs has a spider pls", "How many legs does a spider have?")
+    run = write_run(tmp_path / "run", [step(MESSY, CLEAR, 0.3)])
+    log = tmp_path / "run" / TRANSITIONS
+    followed = FollowedRun(run, load_encoder())
+    assert [(pair.question, pair.rewrite) for pair in followed.more()] == [(MESSY, CLEAR)]
+    assert followed.more() == []
+    whole = json.dumps(step(*legs, 0.6)) + "\n"
+    with log.open("a") as file:
+        file.write(whole[:20])
+    assert followed.more() == []
+    with log.open("a") as file:
+        file.write(whole[20:])
+    assert [pair.question for pair in followed.more()] == [legs[0]]
+    # Taken up from a checkpoint, the run goes another way from its first line on.
+    write_rows(log, [step(*legs, 0.5), step(*legs, 0.01), step(MESSY, CLEAR, 0.4)])
+    assert {pair.question for pair in followed.more()} == {legs[0], MESSY}
+    log.write_text(log.read_text() + "{}\n")
+    with pytest.raises(UserError, match="is damaged at byte"):
+        followed.more()
+
+
+@pytest.mark.parametrize("gained", [True, False])
+def test_a_stop_while_nothing_comes_keeps_what_was_learned(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], gained: bool
+) -> None:
+    run, made = tmp_path / "run", tmp_path / "made"
+    write_run(run, [step(MESSY, CLEAR, 0.3)] if gained else [])
+    argv = ["--model", model, "--online", "--from", str(run), "--output", str(made)]
+    with only_writer(run, within=True):  # the run goes on, and logs no more
+        stop_once(lambda: (made / CONFIG).is_file())
+        code = main([*argv, "--lora-rank", "2", "--dtype", "float32"])
+    told = capsys.readouterr()
+    assert "--resume" not in told.out + told.err
+    if gained:
+        assert code == 0
+        assert (made / ADAPTER / ADAPTER_WEIGHTS).is_file()
+        assert summary_of(made)["steps"] >= 1
+    else:
+        assert code == 2
+        assert "stopped before anything came" in told.err
+
+
+def stop_once(is_time: Callable[[], bool]) -> None:
+    """Interrupts this process as soon as it is time, when its handler is there."""
+
+    def watch() -> None:
+        before = signal.getsignal(signal.SIGTERM)
+        while not is_time() or signal.getsignal(signal.SIGTERM) == before:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -59,7 +59,7 @@ def _of_gguf(path: Path, name: str, *, ollama: str) -> Base:
         values = {key: reader.fields[key].contents() for key in _wanted(reader)}
         architecture = str(values.get("general.architecture"))
         if architecture not in ARCHITECTURES.values():
-            raise _unknown(name, architecture)
+            raise _unknown(name, architecture[:LONGEST_SHOWN])
         heads = _whole(values, f"{architecture}.attention.head_count", MOST_HEADS)
         kv_heads = f"{architecture}.attention.head_count_kv"
         return Base(
@@ -130,6 +130,4 @@ def _of_transformers(base: str, path: Path) -> Base:
 
 def _unknown(name: str, architecture: str) -> UserError:
     known = ", ".join(sorted(ARCHITECTURES))
-    return UserError(
-        f"{name}: adapters of {architecture[:LONGEST_SHOWN]} are not exported; of {known} they are"
-    )
+    return UserError(f"{name}: adapters of {architecture} are not exported; of {known} they are")
