@@ -170,7 +170,11 @@ def test_ollama_is_told_the_base_the_adapter_and_how_to_ask(
     (tiny_adapter.parent / "config.json").write_text(
         json.dumps({"settings": {"epochs": 3, "data": "/home/me/pairs.jsonl"}, "seed": 5})
     )
-    (tiny_adapter.parent / "summary.json").write_text(json.dumps({"heldout_loss": 0.123456}))
+    looks = [
+        {"step": step, "loss": 1.0, "heldout_loss": loss, "exact_rewrites": 0.5}
+        for step, loss in ((20, 0.4), (40, 0.123456), (60, 0.2))
+    ]
+    (tiny_adapter.parent / "summary.json").write_text(json.dumps({"steps": 60, "looks": looks}))
     base = str(tmp_path / "llama")
     assert cli.main(["export-adapter", str(tiny_adapter), "--base", base]) == 0
     output = tiny_adapter.parent
@@ -178,8 +182,10 @@ def test_ollama_is_told_the_base_the_adapter_and_how_to_ask(
     assert f"FROM {base}\nADAPTER ./adapter.gguf\n" in text
     assert f'SYSTEM "{TUNED_INSTRUCTION}"' in text
     card = (output / "README.md").read_text()
-    for row in ("| settings epochs | 3 |", "| seed | 5 |", "| heldout_loss | 0.1235 |"):
+    for row in ("| settings epochs | 3 |", "| seed | 5 |", "| steps | 60 |"):
         assert row in card
+    assert "| best look | step 40, held-out loss 0.1235, share exact 0.5 |" in card
+    assert "{" not in card
     assert "pairs.jsonl" in card
     assert "/home/me" not in card
     commands = ("ollama create run -f Modelfile", "ollama run run ")
@@ -187,6 +193,26 @@ def test_ollama_is_told_the_base_the_adapter_and_how_to_ask(
     for command in commands:
         assert command in told
         assert command in card
+
+
+def test_ollama_is_given_the_folder_of_a_model_of_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    cached = tmp_path / "hub" / "models--somebody--llama"
+    snapshot = cached / "snapshots" / "abc"
+    adapter = save_adapter(tmp_path / "adapter", tiny(cached / "blobs", "llama"))
+    snapshot.mkdir(parents=True)
+    for file in (cached / "blobs").iterdir():
+        (snapshot / file.name).symlink_to(file)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("abc")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    made = export_adapter(adapter, "somebody/llama", tmp_path / "out")
+    text = made.modelfile.read_text()
+    assert f"\nFROM {snapshot}\nADAPTER ./adapter.gguf\n" in text
+    assert text.startswith("# Ollama takes no folder of links")
 
 
 def change_config(directory: Path, **changes: Any) -> None:

@@ -34,6 +34,7 @@ from query_mutator.tuning.pairs import (
     with_kept,
 )
 from query_mutator.tuning.run_pairs import gain_pairs, pairs_of_runs
+from query_mutator.tuning.validation import MOST_REWRITES, looked_at
 from tests.tiny_models import make_llama
 from train_mutator_lm import main
 
@@ -77,6 +78,16 @@ def test_generated_variants_differ_by_seed_and_keep_what_is_meant() -> None:
     assert {pair.rewrite for pair in made} == {"What is the capital of Peru?"}
     assert generated_pairs(clear, 3, seed=0) == made
     assert generated_pairs(clear, 3, seed=1) != made
+
+
+def test_pairs_of_all_kinds_are_looked_at_and_always_the_same() -> None:
+    pairs = [Pair(f"q{n}", f"Q{n}?") for n in range(400)]
+    some = looked_at(pairs, seed=0)
+    assert len(some) == MOST_REWRITES
+    assert some != pairs[:MOST_REWRITES]
+    assert any(pair in pairs[200:] for pair in some)
+    assert some == looked_at(pairs, seed=0) != looked_at(pairs, seed=1)
+    assert len(looked_at(pairs[:3], seed=0)) == 3
 
 
 def test_no_meaning_is_trained_on_and_validated_with() -> None:

@@ -149,7 +149,8 @@ class Trainer:
                 look["heldout_loss"] = heldout_loss(self._losses, self._held)
             if self.material.validation_pairs:
                 pairs = self.material.validation_pairs
-                look["exact_rewrites"] = share_exact(base, self._writer, pairs)
+                seed = self.settings.seed
+                look["exact_rewrites"] = share_exact(base, self._writer, pairs, seed=seed)
             judged = look.get("heldout_loss")
             if judged is None or state.best_loss is None or judged < state.best_loss:
                 state.best_loss, state.best_step = judged, state.step

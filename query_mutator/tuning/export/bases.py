@@ -124,8 +124,18 @@ def _of_transformers(base: str, path: Path) -> Base:
         int(config.num_attention_heads),
         int(config.num_key_value_heads),
         template if isinstance(template, str) else "",
-        ollama=str(path.resolve()) if is_directory else base,
+        ollama=str(path.resolve() if is_directory else _snapshot(base)),
     )
+
+
+def _snapshot(name: str) -> Path:
+    """Where the hub's cache has a model: Ollama takes a name for one of its own library."""
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(name, "config.json")
+    if not isinstance(config, str):
+        raise UserError(f"{name} is not whole in the hub's cache: give a directory as the base")
+    return Path(config).parent
 
 
 def _unknown(name: str, architecture: str) -> UserError:
