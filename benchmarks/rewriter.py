@@ -17,8 +17,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from query_mutator.base.errors import UserError
+from query_mutator.base.progress import Doing
 from query_mutator.base.tables import layout
-from query_mutator.base.terminal import OneLineParser, progress_bar
+from query_mutator.base.terminal import OneLineParser, as_main, leave
 from query_mutator.data import load_questions, load_twins
 from query_mutator.data.twins import CLEAR
 from query_mutator.environment.episodes import EpisodeView
@@ -35,12 +37,13 @@ from query_mutator.models.session import open_models
 from query_mutator.models.settings import ModelSettings
 from query_mutator.objectives import Weights, load_objective
 from query_mutator.operators import named_operators
+from query_mutator.servers.rewriters import SHIPPED
 
 ANSWER_TOKENS = 40
 Sides = list[tuple[Measured, Measured]]
 
 
-def main(argv: Sequence[str] | None = None) -> None:
+def run(argv: Sequence[str] | None) -> int:
     """Asks, and prints the tables."""
     parser = OneLineParser(prog="python -m benchmarks.rewriter", description=__doc__)
     add = parser.add_argument
@@ -53,9 +56,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     names = args.operators.split(",")
     sides = ask(args, names)
+    told = "\n\n".join(tables(sides, names))
     if args.rewrites:
         _write(args.rewrites, sides, names[0])
-    print("\n\n".join(tables(sides, names)))
+    print(told)
+    return 0
+
+
+def check_shipped(adapter: Path) -> None:
+    """Refuses to measure the model by itself where its adapter was asked for and is not there."""
+    if not adapter.is_file():
+        raise UserError(
+            f"the shipped rewriter is not there ({adapter.name}): give another by --rewriter PATH, "
+            "or measure the model by itself by --rewriter none"
+        )
 
 
 def ask(args: argparse.Namespace, names: Sequence[str]) -> Sides:
@@ -63,6 +77,8 @@ def ask(args: argparse.Namespace, names: Sequence[str]) -> Sides:
     questions = [question for question in load_questions() if question.split == args.split]
     pairs = choose_pairs(questions, load_twins(), most=args.pairs, asked=len(questions))
     operators = named_operators(names)
+    if args.rewriter is None and any(operator.tuned for operator in operators):
+        check_shipped(SHIPPED)
     settings = ModelSettings(
         server="embedded",
         rewriter=args.rewriter,
@@ -73,14 +89,15 @@ def ask(args: argparse.Namespace, names: Sequence[str]) -> Sides:
     objective = load_objective("answer", Weights())
     both = [question for pair in pairs for question in (pair.clear, pair.messy)]
     found: dict[str, Measured] = {}
-    with open_models(settings) as models, progress_bar(len(both), 0, doing="asking ") as bar:
+    doing = Doing(len(both), 0, doing="asking", noun="question")
+    with open_models(settings) as models, doing as progress:
         asking = Asking(operators, EpisodeView(len(operators), 1), objective, models.roles)
         runner = scoring_runner(objective, models, None)
         for _, measured in runner.each(measure_flow(question, asking) for question in both):
             if not measured.failure:
                 # The rewriter alone stands where an evaluation has its policy.
                 found[measured.id] = replace(measured, policy=measured.ways[names[0]])
-            bar.update()
+            progress.update(f"{len(found):,} answered")
     return [
         (found[pair.clear.id], found[pair.messy.id])
         for pair in pairs
@@ -91,7 +108,11 @@ def ask(args: argparse.Namespace, names: Sequence[str]) -> Sides:
 def tables(sides: Sides, names: Sequence[str]) -> list[str]:
     """The gap and what closes it, the same by style, and what comes of clear questions."""
     gap = find_gap(sides, named_operators(names))
-    assert gap is not None
+    if gap is None:
+        raise UserError(
+            "too many calls failed: of no pair were both wordings answered. Try again: what was "
+            "answered is in the cache"
+        )
     text = gap_as_text(gap, names[0])[:-1]
     return [*text, _by_style(sides, names[0]), *_on_clear(sides, names)]
 
@@ -154,5 +175,7 @@ def _write(file: Path, sides: Sides, name: str) -> None:
                 out.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
+main = as_main(run)
+
 if __name__ == "__main__":
-    main()
+    leave(main())

@@ -36,7 +36,13 @@ def embedded_tokenizer() -> Any:
 
 
 def save_adapter(
-    directory: Path, model: Any, *, rank: int = 4, size: float = 1.0, **options: Any
+    directory: Path,
+    model: Any,
+    *,
+    rank: int = 4,
+    size: float = 1.0,
+    layers: str | list[str] = "all-linear",
+    **options: Any,
 ) -> Path:
     """Saves an adapter of random weights that changes what the model says; returns its directory.
 
@@ -50,7 +56,7 @@ def save_adapter(
         LoraConfig(
             r=rank,
             lora_alpha=2 * rank,
-            target_modules="all-linear",
+            target_modules=layers,
             task_type="CAUSAL_LM",
             init_lora_weights=False,
             **options,

@@ -170,7 +170,11 @@ def test_ollama_is_told_the_base_the_adapter_and_how_to_ask(
     (tiny_adapter.parent / "config.json").write_text(
         json.dumps({"settings": {"epochs": 3, "data": "/home/me/pairs.jsonl"}, "seed": 5})
     )
-    (tiny_adapter.parent / "summary.json").write_text(json.dumps({"heldout_loss": 0.123456}))
+    looks = [
+        {"step": step, "loss": 1.0, "heldout_loss": loss, "exact_rewrites": 0.5}
+        for step, loss in ((20, 0.4), (40, 0.123456), (60, 0.2))
+    ]
+    (tiny_adapter.parent / "summary.json").write_text(json.dumps({"steps": 60, "looks": looks}))
     base = str(tmp_path / "llama")
     assert cli.main(["export-adapter", str(tiny_adapter), "--base", base]) == 0
     output = tiny_adapter.parent
@@ -178,8 +182,10 @@ def test_ollama_is_told_the_base_the_adapter_and_how_to_ask(
     assert f"FROM {base}\nADAPTER ./adapter.gguf\n" in text
     assert f'SYSTEM "{TUNED_INSTRUCTION}"' in text
     card = (output / "README.md").read_text()
-    for row in ("| settings epochs | 3 |", "| seed | 5 |", "| heldout_loss | 0.1235 |"):
+    for row in ("| settings epochs | 3 |", "| seed | 5 |", "| steps | 60 |"):
         assert row in card
+    assert "| best look | step 40, held-out loss 0.1235, share exact 0.5 |" in card
+    assert "{" not in card
     assert "pairs.jsonl" in card
     assert "/home/me" not in card
     commands = ("ollama create run -f Modelfile", "ollama run run ")
@@ -187,6 +193,26 @@ def test_ollama_is_told_the_base_the_adapter_and_how_to_ask(
     for command in commands:
         assert command in told
         assert command in card
+
+
+def test_ollama_is_given_the_folder_of_a_model_of_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    cached = tmp_path / "hub" / "models--somebody--llama"
+    snapshot = cached / "snapshots" / "abc"
+    adapter = save_adapter(tmp_path / "adapter", tiny(cached / "blobs", "llama"))
+    snapshot.mkdir(parents=True)
+    for file in (cached / "blobs").iterdir():
+        (snapshot / file.name).symlink_to(file)
+    (cached / "refs").mkdir()
+    (cached / "refs" / "main").write_text("abc")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    made = export_adapter(adapter, "somebody/llama", tmp_path / "out")
+    text = made.modelfile.read_text()
+    assert f"\nFROM {snapshot}\nADAPTER ./adapter.gguf\n" in text
+    assert text.startswith("# Ollama takes no folder of links")
 
 
 def change_config(directory: Path, **changes: Any) -> None:
@@ -238,6 +264,62 @@ def test_what_is_no_adapter_or_no_base_is_told(
     with (tiny_adapter / "adapter_model.safetensors").open("r+b") as file:
         file.truncate(1000)
     assert "cannot read the adapter" in refused(adapter, "--base", base)
+
+
+def write_gguf(file: Path, **values: Any) -> str:
+    """A GGUF of two matrices of the tiny Llama, in a kind that nothing here reads, and values."""
+    from gguf import GGMLQuantizationType, GGUFWriter
+
+    writer = GGUFWriter(file, "llama")
+    found = {"block_count": 2, "attention.head_count": 4, "attention.head_count_kv": 2} | values
+    for key, value in found.items():
+        if isinstance(value, str):
+            writer.add_string(f"llama.{key}", value)
+        elif isinstance(value, list):
+            writer.add_array(f"llama.{key}", value)
+        elif value is not None:
+            writer.add_uint32(f"llama.{key}", value)
+    for name, rows in {"attn_q": 64, "attn_k": 32}.items():
+        writer.add_tensor(
+            f"blk.0.{name}.weight",
+            np.zeros((rows, 64), np.int8),
+            raw_dtype=GGMLQuantizationType.I8,
+        )
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return str(file)
+
+
+ODD: dict[str, tuple[dict[str, Any], str]] = {
+    "no heads": ({"attention.head_count": None}, "head_count is missing"),
+    "heads in words": ({"attention.head_count": "four"}, "head_count is 'four'"),
+    "heads of each block": ({"attention.head_count": [4, 4]}, r"head_count is '\[4, 4\]'"),
+    "more heads than any": ({"attention.head_count": 2**31}, "head_count is '2147483648'"),
+    "no block": ({"block_count": 0}, "block_count is '0'"),
+    "blocks without end": ({"block_count": 2**32 - 1}, "block_count is '4294967295'"),
+    "kv heads of each block": ({"attention.head_count_kv": [2, 2]}, "head_count_kv is"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_gguf_is_refused_as_a_base(name: str, tiny_adapter: Path, tmp_path: Path) -> None:
+    values, told = ODD[name]
+    base = write_gguf(tmp_path / "odd.gguf", **values)
+    with pytest.raises(UserError, match=told) as caught:
+        export_adapter(tiny_adapter, base, tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_that_cannot_be_merged_are_told_and_nothing_is_written(tmp_path: Path) -> None:
+    model = tiny(tmp_path / "llama", "llama")
+    adapter = save_adapter(tmp_path / "adapter", model, layers=["layers.0.self_attn.q_proj"])
+    base = write_gguf(tmp_path / "odd.gguf")
+    with pytest.raises(UserError, match=r"cannot be merged with an adapter: .*I8"):
+        export_adapter(adapter, base, tmp_path / "out", merged="q8_0")
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_full_disk_leaves_nothing_half_written(tiny_adapter: Path, tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from query_mutator.models.settings import ModelSettings
 from query_mutator.operators import Operator, shipped_operators
 from query_mutator.operators.tuned import tuned_messages
 from query_mutator.servers.embedded import MODEL_NAME, REWRITER_NAME
+from query_mutator.servers.embedded import run as serve_embedded
 from query_mutator.servers.rewriters import find_rewriter
 from query_mutator.servers.simulated import SimulatedServer
 from tests.adapters import rewriter_directory
@@ -172,6 +176,25 @@ def test_a_rewriter_goes_with_the_embedded_model_alone(
 def test_a_model_that_is_no_adapter_does_not_start() -> None:
     with pytest.raises(UserError, match=r"did not start with the rewriter .*serve-embedded"):
         connect(ModelSettings("embedded", slots=1, num_ctx=512, rewriter=gguf_path()))
+
+
+def test_a_port_that_the_rewriter_cannot_have_is_told(rewriter: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for before, told in ((port - 1, f"port {port}, where"), (65535, "that follows 65535")):
+            with pytest.raises(UserError, match=f"{told}.*--rewriter none"):
+                serve_embedded(["--port", str(before), "--rewriter", str(rewriter)])
+
+
+@pytest.mark.slow
+def test_what_llama_says_of_an_adapter_that_is_none_is_passed_on() -> None:
+    command = [sys.executable, "-m", "query_mutator.servers.embedded", "--port", "0"]
+    command += ["--slots", "1", "--num-ctx", "512", "--rewriter", str(gguf_path())]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ENOUGH_S)
+    assert ended.returncode == 2
+    assert "is it an adapter of this model?): Failed to" in ended.stderr
 
 
 def test_with_other_servers_clarify_asks_the_mutator_by_instruction_and_examples(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,13 +20,12 @@ from batching import load_tokenizer
 from batching.streaming.puzzle_server import PuzzleServer
 from query_mutator import cli
 from query_mutator.base.errors import UserError
-from query_mutator.base.locks import only_writer
+from query_mutator.base.locks import LOCK, only_writer
 from query_mutator.data import load_questions
 from query_mutator.models.encoders import load_encoder
 from query_mutator.runs.directory import CONFIG, SUMMARY, TRANSITIONS
-from query_mutator.tuning import online
-from query_mutator.tuning.adapter import ADAPTER
-from query_mutator.tuning.online import is_written_to
+from query_mutator.tuning.adapter import ADAPTER, ADAPTER_WEIGHTS
+from query_mutator.tuning.online import FollowedRun, is_written_to
 from query_mutator.tuning.pair_files import read_pairs, written_pairs
 from query_mutator.tuning.pairs import (
     Pair,
@@ -33,6 +36,7 @@ from query_mutator.tuning.pairs import (
 )
 from query_mutator.tuning.prompts import PromptWriter
 from query_mutator.tuning.run_pairs import gain_pairs, pairs_of_runs
+from query_mutator.tuning.validation import MOST_REWRITES, looked_at
 from tests.killable import DEADLINE_S
 from tests.tiny_models import make_llama
 from train_mutator_lm import main
@@ -78,6 +82,16 @@ def test_generated_variants_differ_by_seed_and_keep_what_is_meant() -> None:
     assert {pair.rewrite for pair in made} == {"What is the capital of Peru?"}
     assert generated_pairs(clear, 3, seed=0) == made
     assert generated_pairs(clear, 3, seed=1) != made
+
+
+def test_pairs_of_all_kinds_are_looked_at_and_always_the_same() -> None:
+    pairs = [Pair(f"q{n}", f"Q{n}?") for n in range(400)]
+    some = looked_at(pairs, seed=0)
+    assert len(some) == MOST_REWRITES
+    assert some != pairs[:MOST_REWRITES]
+    assert any(pair in pairs[200:] for pair in some)
+    assert some == looked_at(pairs, seed=0) != looked_at(pairs, seed=1)
+    assert len(looked_at(pairs[:3], seed=0)) == 3
 
 
 def test_no_meaning_is_trained_on_and_validated_with() -> None:
@@ -299,12 +313,13 @@ def test_a_run_that_is_going_is_followed_to_its_end(
             with (run / TRANSITIONS).open("a") as log:
                 log.write(json.dumps(step(*second, 0.6)) + "\n")
 
-    def read(*arguments: Any) -> list[Pair]:
-        found = gain_pairs(*arguments)
+    def read(followed: FollowedRun) -> list[Pair]:
+        found = more(followed)
         read_once.set()
         return found
 
-    monkeypatch.setattr(online, "gain_pairs", read)
+    more = FollowedRun.more
+    monkeypatch.setattr(FollowedRun, "more", read)
     writer = threading.Thread(target=go_on)
     writer.start()
     taken.wait(DEADLINE_S)
@@ -316,3 +331,69 @@ def test_a_run_that_is_going_is_followed_to_its_end(
     prompts = PromptWriter(load_tokenizer(model))
     one, other = (len(prompts.sample("", Pair(*pair))) for pair in ((MESSY, CLEAR), second))
     assert summary_of(tmp_path / "made")["tokens"] == 2 * one + other, "the first is seen again"
+
+
+def test_asking_whether_a_run_is_written_to_takes_nothing_away(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    write_run(run, [])
+    (run / LOCK).touch()  # a killed writer's
+    assert not is_written_to(run)
+    assert (run / LOCK).exists()
+    with only_writer(run, within=True):
+        assert is_written_to(run)
+        assert (run / LOCK).exists()
+
+
+def test_a_log_is_read_on_from_where_it_was_left(tmp_path: Path) -> None:
+    legs = ("how many legs has a spider pls", "How many legs does a spider have?")
+    run = write_run(tmp_path / "run", [step(MESSY, CLEAR, 0.3)])
+    log = tmp_path / "run" / TRANSITIONS
+    followed = FollowedRun(run, load_encoder())
+    assert [(pair.question, pair.rewrite) for pair in followed.more()] == [(MESSY, CLEAR)]
+    assert followed.more() == []
+    whole = json.dumps(step(*legs, 0.6)) + "\n"
+    with log.open("a") as file:
+        file.write(whole[:20])
+    assert followed.more() == []
+    with log.open("a") as file:
+        file.write(whole[20:])
+    assert [pair.question for pair in followed.more()] == [legs[0]]
+    # Taken up from a checkpoint, the run goes another way from its first line on.
+    write_rows(log, [step(*legs, 0.5), step(*legs, 0.01), step(MESSY, CLEAR, 0.4)])
+    assert {pair.question for pair in followed.more()} == {legs[0], MESSY}
+    log.write_text(log.read_text() + "{}\n")
+    with pytest.raises(UserError, match="is damaged at byte"):
+        followed.more()
+
+
+@pytest.mark.parametrize("gained", [True, False])
+def test_a_stop_while_nothing_comes_keeps_what_was_learned(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], gained: bool
+) -> None:
+    run, made = tmp_path / "run", tmp_path / "made"
+    write_run(run, [step(MESSY, CLEAR, 0.3)] if gained else [])
+    argv = ["--model", model, "--online", "--from", str(run), "--output", str(made)]
+    with only_writer(run, within=True):  # the run goes on, and logs no more
+        stop_once(lambda: (made / CONFIG).is_file())
+        code = main([*argv, "--lora-rank", "2", "--dtype", "float32"])
+    told = capsys.readouterr()
+    assert "--resume" not in told.out + told.err
+    if gained:
+        assert code == 0
+        assert (made / ADAPTER / ADAPTER_WEIGHTS).is_file()
+        assert summary_of(made)["steps"] >= 1
+    else:
+        assert code == 2
+        assert "stopped before anything came" in told.err
+
+
+def stop_once(is_time: Callable[[], bool]) -> None:
+    """Interrupts this process as soon as it is time, when its handler is there."""
+
+    def watch() -> None:
+        before = signal.getsignal(signal.SIGTERM)
+        while not is_time() or signal.getsignal(signal.SIGTERM) == before:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
 import threading
@@ -36,6 +37,7 @@ START_TIMEOUT_S = 120.0
 SPIN_COUNT = "1000"
 PROMPT_CACHE_MIB = 512
 """Prompts of slots that were taken over are kept: the examples of an operator are read once."""
+LAST_PORT = 65535
 MAX_SLOTS = 16
 """More slots cost memory and give no more tokens a second on a CPU."""
 
@@ -163,6 +165,23 @@ def serve(
     return xllamacpp.Server(params)
 
 
+def _check_following(port: int) -> None:
+    """Refuses a port that the rewriter cannot have: llama.cpp would not say what is wrong."""
+    advice = "choose another --port, or leave the rewriter out by --rewriter none"
+    if port > LAST_PORT:
+        raise UserError(f"the rewriter is served at the port that follows {LAST_PORT}: {advice}")
+    with socket.socket() as probe:
+        if os.name == "posix":  # or a port stays taken for a minute after its server has ended
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise UserError(
+                f"port {port}, where the rewriter would be served, cannot be had "
+                f"({error.strerror}): {advice}"
+            ) from error
+
+
 def run(argv: Sequence[str] | None = None, prog: str = "query-mutator serve-embedded") -> int:
     """Serves until it is stopped or, as a child, until its parent is gone."""
     parser = OneLineParser(
@@ -185,20 +204,22 @@ def run(argv: Sequence[str] | None = None, prog: str = "query-mutator serve-embe
     )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
-    if not 0 <= args.port <= 65535 or args.slots < 1 or args.num_ctx < 1 or args.threads < 1:
+    if not 0 <= args.port <= LAST_PORT or args.slots < 1 or args.num_ctx < 1 or args.threads < 1:
         raise UserError("--port must be 0 to 65535, and --slots, --num-ctx, --threads at least 1")
     rewriter = find_rewriter(args.rewriter)
     options = {"slots": args.slots, "num_ctx": args.num_ctx, "threads": args.threads}
     options["quiet"] = args.child
+    following = args.port + 1 if args.port else 0
+    if rewriter:
+        _check_following(following)
     servers = []
     try:
         servers.append(serve(port=args.port, **options))
         if rewriter:
-            following = args.port + 1 if args.port else 0
             servers.append(serve(port=following, **options, adapter=rewriter.path))
     except RuntimeError as error:
-        of_it = " with its rewriter: is it an adapter of this model?" if servers else f": {error}"
-        raise UserError(f"the embedded server could not start{of_it}") from error
+        of_it = " with its rewriter (is it an adapter of this model?)" if servers else ""
+        raise UserError(f"the embedded server could not start{of_it}: {error}") from error
     urls = [server.listening_address for server in servers]
     if args.child:
         print(json.dumps(dict(zip(("url", "rewriter_url"), urls, strict=False))), flush=True)

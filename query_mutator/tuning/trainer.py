@@ -90,6 +90,11 @@ class Trainer:
             self.directory.tensorboard, self._curves, first_step=self.state.step + 1
         )
         state, settings = self.state, self.settings
+        if self.material.online is not None:
+            from query_mutator.tuning.online import OnlineEpochs  # takes an embedding model along
+
+            assert isinstance(self.material.online, OnlineEpochs)
+            self.material.online.is_stopped = lambda: stopping.asked
         loss = norm = 0.0
         for batches in self._remaining():
             loss, norm = self._learn(batches)
@@ -106,8 +111,10 @@ class Trainer:
                 self.save()
             if ended:
                 return True
-            if stopping.asked:
+            if stopping.asked and self.material.online is None:
                 return False
+            if stopping.asked:  # what came does not come again: this is the end
+                break
         # Nobody knew which step is the last of what came.
         if state.step and not (state.history and state.history[-1]["step"] == state.step):
             self._look(loss, norm, progress, writer)
@@ -146,7 +153,8 @@ class Trainer:
                 look["heldout_loss"] = heldout_loss(self._losses, self._held)
             if self.material.validation_pairs:
                 pairs = self.material.validation_pairs
-                look["exact_rewrites"] = share_exact(base, self._writer, pairs)
+                seed = self.settings.seed
+                look["exact_rewrites"] = share_exact(base, self._writer, pairs, seed=seed)
             judged = look.get("heldout_loss")
             if judged is None or state.best_loss is None or judged < state.best_loss:
                 state.best_loss, state.best_step = judged, state.step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import torch
@@ -46,6 +47,8 @@ def greedy_tokens(
             attention_mask=torch.tensor(mask, device=base.device),
             max_new_tokens=most_tokens,
             do_sample=False,
+            # A base may punish words that it has read, and a rewrite repeats the question's.
+            repetition_penalty=1.0,
             use_cache=True,
             pad_token_id=end_id,
             eos_token_id=end_id,
@@ -55,9 +58,16 @@ def greedy_tokens(
     return said
 
 
-def share_exact(base: BaseModel, writer: PromptWriter, pairs: Sequence[Pair]) -> float:
-    """The share of pairs, of the first few, of which the greedy rewrite is the wanted one."""
-    pairs = pairs[:MOST_REWRITES]
+def looked_at(pairs: Sequence[Pair], seed: int) -> list[Pair]:
+    """Some of the pairs, the same at each look: files have those of a kind one after the other."""
+    return Random(seed).sample(pairs, min(MOST_REWRITES, len(pairs)))
+
+
+def share_exact(
+    base: BaseModel, writer: PromptWriter, pairs: Sequence[Pair], *, seed: int
+) -> float:
+    """The share of pairs, of a sample of them, of which the greedy rewrite is the wanted one."""
+    pairs = looked_at(pairs, seed)
     end_id = writer.end_id
     wanted = [writer.completion(pair.rewrite)[:-1] for pair in pairs]
     prompts = [writer.prompt(pair.question) for pair in pairs]

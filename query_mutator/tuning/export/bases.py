@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3"
 """llama.cpp's name for each kind of model that transformers knows; others are refused."""
 ROTATED_IN_PAIRS = {"llama"}
 """Where llama.cpp turns neighbouring rows of q and k, and transformers the two halves of a head."""
+
+MOST_BLOCKS, MOST_HEADS = 1_000, 4_096
+"""More than any model has: the names of all blocks are made, and a file could claim billions."""
+LONGEST_REASON, LONGEST_SHOWN = 200, 40
 
 
 @dataclass(frozen=True)
@@ -53,28 +58,41 @@ def _of_gguf(path: Path, name: str, *, ollama: str) -> Base:
     try:
         reader = GGUFReader(path)
         values = {key: reader.fields[key].contents() for key in _wanted(reader)}
+        architecture = str(values.get("general.architecture"))
+        if architecture not in ARCHITECTURES.values():
+            raise _unknown(name, architecture[:LONGEST_SHOWN])
+        heads = _whole(values, f"{architecture}.attention.head_count", MOST_HEADS)
+        kv_heads = f"{architecture}.attention.head_count_kv"
+        return Base(
+            name,
+            architecture,
+            _whole(values, f"{architecture}.block_count", MOST_BLOCKS),
+            heads,
+            _whole({kv_heads: heads} | values, kv_heads, heads),
+            str(values.get("tokenizer.chat_template", "")),
+            str(values.get("general.license", "")),
+            path,
+            {
+                tensor.name: (int(tensor.shape[1]), int(tensor.shape[0]))
+                for tensor in reader.tensors
+                if len(tensor.shape) == 2
+            },
+            ollama,
+        )
+    except UserError:
+        raise
     except Exception as error:  # a damaged file fails in a dozen ways
-        raise UserError(f"{path} is not a GGUF file that can be read: {str(error)[:200]}") from None
-    architecture = str(values.get("general.architecture"))
-    if architecture not in ARCHITECTURES.values():
-        raise _unknown(name, architecture)
-    heads = int(values[f"{architecture}.attention.head_count"])
-    return Base(
-        name,
-        architecture,
-        int(values[f"{architecture}.block_count"]),
-        heads,
-        int(values.get(f"{architecture}.attention.head_count_kv", heads)),
-        str(values.get("tokenizer.chat_template", "")),
-        str(values.get("general.license", "")),
-        path,
-        {
-            tensor.name: (int(tensor.shape[1]), int(tensor.shape[0]))
-            for tensor in reader.tensors
-            if len(tensor.shape) == 2
-        },
-        ollama,
-    )
+        reason = " ".join(str(error).split())[:LONGEST_REASON]
+        raise UserError(f"{path} is not a GGUF file that can be read: {reason}") from None
+
+
+def _whole(values: Mapping[str, Any], key: str, most: int) -> int:
+    """The whole number of that name, from 1 to `most`; `ValueError` for anything else."""
+    value = values.get(key)
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
+        return value
+    told = f"is {str(value)[:LONGEST_SHOWN]!r}" if key in values else "is missing"
+    raise ValueError(f"{key} {told}, and must be a whole number from 1 to {most:,}")
 
 
 def _wanted(reader: Any) -> list[str]:
@@ -107,8 +125,18 @@ def _of_transformers(base: str, path: Path) -> Base:
         int(config.num_attention_heads),
         int(config.num_key_value_heads),
         template if isinstance(template, str) else "",
-        ollama=str(path.resolve()) if is_directory else base,
+        ollama=str(path.resolve() if is_directory else _snapshot(base)),
     )
+
+
+def _snapshot(name: str) -> Path:
+    """Where the hub's cache has a model: Ollama takes a name for one of its own library."""
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(name, "config.json")
+    if not isinstance(config, str):
+        raise UserError(f"{name} is not whole in the hub's cache: give a directory as the base")
+    return Path(config).parent
 
 
 def _unknown(name: str, architecture: str) -> NoFormError:

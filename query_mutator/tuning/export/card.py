@@ -13,6 +13,8 @@ from query_mutator.tuning.export.bases import Base
 LONGEST_SHOWN = 200
 SETTINGS, SUMMARY = "config.json", "summary.json"
 """What the trainer leaves beside the adapter's directory."""
+LOOKS, HELDOUT, EXACT = "looks", "heldout_loss", "exact_rewrites"
+"""Its looks at held-out pairs, dozens of them, and two of their figures."""
 
 
 def card(
@@ -57,9 +59,21 @@ def _rows(file: Path) -> list[tuple[str, str]]:
 def _plain(value: Any, path: tuple[str, ...]) -> list[tuple[str, str]]:
     if isinstance(value, dict):
         return [row for key, item in value.items() for row in _plain(item, (*path, str(key)))]
+    if path == (LOOKS,):
+        return [("best look", shown)] if (shown := _best_look(value)) else []
     if isinstance(value, list):
         return [(" ".join(path), _cell(", ".join(map(_text, value))))] if value else []
     return [] if value is None else [(" ".join(path), _cell(_text(value)))]
+
+
+def _best_look(looks: Any) -> str:
+    """The figures of the look at which held-out pairs were learned best, or else of the last."""
+    found = [look for look in looks if isinstance(look, dict)] if isinstance(looks, list) else []
+    judged = [look for look in found if isinstance(look.get(HELDOUT), int | float)]
+    best = min(judged, key=lambda look: look[HELDOUT]) if judged else (found or [{}])[-1]
+    figures = {"step": "step", HELDOUT: "held-out loss", EXACT: "share exact"}
+    told = [f"{name} {_text(best[key])}" for key, name in figures.items() if key in best]
+    return _cell(", ".join(told))
 
 
 def _text(value: Any) -> str:

@@ -59,10 +59,10 @@ def export_adapter(
     layers = layers_for(adapter, model)
     with refused(f"cannot make {output}"):
         output.mkdir(parents=True, exist_ok=True)
-    write_lora(output / ADAPTER_FILE, layers, model, alpha=adapter.alpha, half=half)
     merged_file = output / _merged_name(merged) if merged else None
     if merged and merged_file:
         write_merged(merged_file, layers, model, scale=adapter.scale, merged=merged)
+    write_lora(output / ADAPTER_FILE, layers, model, alpha=adapter.alpha, half=half)
     commands = _write_texts(output, adapter_dir, model, merged_file)
     return Exported(output / ADAPTER_FILE, merged_file, output / MODELFILE, output / CARD, commands)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from query_mutator.base.errors import UserError, refused
 from query_mutator.base.files import PARTIAL, sync
-from query_mutator.tuning.export.bases import ROTATED_IN_PAIRS, Base
+from query_mutator.tuning.export.bases import LONGEST_REASON, ROTATED_IN_PAIRS, Base
 from query_mutator.tuning.export.no_form import NoFormError
 from query_mutator.tuning.export.peft_adapter import Matrix, PeftAdapter
 
@@ -89,7 +89,7 @@ def write_merged(path: Path, layers: Layers, base: Base, *, scale: float, merged
     assert base.gguf is not None
     kind = GGMLQuantizationType[merged.upper()]
     reader = GGUFReader(base.gguf)
-    with _writer(path, base.architecture) as writer:
+    with _mergeable(base), _writer(path, base.architecture) as writer:
         _copy_metadata(reader, writer)
         writer.add_file_type(LlamaFileType[f"MOSTLY_{merged.upper()}"])
         for tensor in reader.tensors:
@@ -101,6 +101,21 @@ def write_merged(path: Path, layers: Layers, base: Base, *, scale: float, merged
                 data = quantize(whole + scale * (b @ a), kind)
                 stored_as = kind
             writer.add_tensor(tensor.name, data, raw_dtype=stored_as)
+
+
+@contextlib.contextmanager
+def _mergeable(base: Base) -> Iterator[None]:
+    """Turns into a line what `gguf` says of weights or metadata that it cannot write."""
+    try:
+        yield
+    except (UserError, OSError, MemoryError):
+        raise
+    except Exception as error:  # an odd file fails in a dozen ways
+        reason = " ".join(str(error).split())[:LONGEST_REASON]
+        raise UserError(
+            f"{base.gguf} cannot be merged with an adapter: {reason}.\n"
+            "Leave out the merged model, or give a base in f16 or q8_0"
+        ) from error
 
 
 def _copy_metadata(reader: Any, writer: GGUFWriter) -> None:
