@@ -91,7 +91,7 @@ class OnlineEpochs(Iterator[Epoch]):
         encoder = load_encoder()
         followed = [FollowedRun(run, encoder) for run in runs]
         seen: set[tuple[str, str]] = set()
-        while not self.is_stopped():
+        while True:
             # Asked before reading: what is logged between the two is read.
             is_going = any(map(is_written_to, runs))
             for run in followed:
@@ -101,7 +101,7 @@ class OnlineEpochs(Iterator[Epoch]):
                     seen.add((pair.question, pair.rewrite))
                     sample = self._writer.sample(str(len(seen)), pair)
                     yield StreamSample.of(sample, source="run", priority=pair.weight)
-            if not is_going:
+            if not is_going or self.is_stopped():
                 break
             time.sleep(POLL_S)
         if not seen and not self.is_stopped():
