@@ -34,7 +34,7 @@ from query_mutator.runs.directory import CONFIG, TRANSITIONS
 from query_mutator.tuning.pairs import Pair
 from query_mutator.tuning.plans import Epoch
 from query_mutator.tuning.prompts import PromptWriter
-from query_mutator.tuning.run_pairs import LEAST_GAIN, WEIGHTS, _faithful, _is_rewrite
+from query_mutator.tuning.run_pairs import LEAST_GAIN, WEIGHTS, faithful_of, is_rewrite
 from query_mutator.tuning.settings import TuningSettings
 
 WINDOW = 64
@@ -163,7 +163,7 @@ class FollowedRun:
         means = {pair: fmean(self._gains[pair]) for pair in self._gains}
         gained = [pair for pair in tried if means[pair] >= LEAST_GAIN]
         unknown = [pair for pair in gained if pair not in self._faithful]
-        faithful = set(_faithful(unknown, self._encoder))
+        faithful = set(faithful_of(unknown, self._encoder))
         self._faithful |= {pair: pair in faithful for pair in unknown}
         found = [mean for pair, mean in means.items() if self._faithful.get(pair)]
         usual = max(LEAST_GAIN, fmean(found)) if found else 1.0
@@ -193,7 +193,7 @@ class FollowedRun:
                 except ValueError as error:
                     raise UserError(f"{path} is damaged at byte {self._offset:,}") from error
                 self._offset, self._last_line = self._offset + len(line), line
-                if _is_rewrite(step) and step.score is not None:
+                if is_rewrite(step) and step.score is not None:
                     pair = step.original_query, step.rewritten_question
                     self._gains[pair].append(step.score - step.previous_score)
                     tried[pair] = None

@@ -35,14 +35,14 @@ def gain_pairs(run: str | Path, encoder: Encoder) -> list[Pair]:
     gains: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     asked: dict[str, str] = {}
     for step in read_transitions(run):
-        if _is_rewrite(step) and step.score is not None:
+        if is_rewrite(step) and step.score is not None:
             gains[step.original_query, step.rewritten_question].append(
                 step.score - step.previous_score
             )
             asked[step.original_query] = step.question_id
     means = {pair: float(np.mean(found)) for pair, found in gains.items()}
     gained = [pair for pair, gain in means.items() if gain >= LEAST_GAIN]
-    faithful = _faithful(gained, encoder)
+    faithful = faithful_of(gained, encoder)
     if not faithful:
         return []
     usual = float(np.mean([means[pair] for pair in faithful]))
@@ -71,7 +71,7 @@ def pairs_of_runs(runs: Sequence[str]) -> list[Pair]:
     return pairs
 
 
-def _is_rewrite(step: Transition) -> bool:
+def is_rewrite(step: Transition) -> bool:
     """Whether the question itself was put in other words, at once, and all went well."""
     return (
         not step.failed
@@ -81,7 +81,7 @@ def _is_rewrite(step: Transition) -> bool:
     )
 
 
-def _faithful(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> list[tuple[str, str]]:
+def faithful_of(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> list[tuple[str, str]]:
     if not pairs:
         return []
     questions, rewrites = zip(*pairs, strict=True)
