@@ -168,7 +168,7 @@ def test_ollama_is_told_the_base_the_adapter_and_how_to_ask(
     tiny_adapter: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tiny_adapter.parent / "config.json").write_text(
-        json.dumps({"settings": {"epochs": 3, "data": "/home/me/pairs.jsonl"}, "seed": 5})
+        json.dumps({"settings": {"epochs": 3, "data": "/elsewhere/mine/pairs.jsonl"}, "seed": 5})
     )
     looks = [
         {"step": step, "loss": 1.0, "heldout_loss": loss, "exact_rewrites": 0.5}
@@ -187,7 +187,7 @@ def test_ollama_is_told_the_base_the_adapter_and_how_to_ask(
     assert "| best look | step 40, held-out loss 0.1235, share exact 0.5 |" in card
     assert "{" not in card
     assert "pairs.jsonl" in card
-    assert "/home/me" not in card
+    assert "/elsewhere" not in card
     commands = ("ollama create run -f Modelfile", "ollama run run ")
     told = capsys.readouterr().out
     for command in commands:

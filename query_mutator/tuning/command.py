@@ -6,7 +6,7 @@ import contextlib
 import platform
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ from query_mutator.tuning.settings import (
     AUTO,
     BFLOAT16,
     EMBEDDED,
-    NOT_STORED,
     TuningSettings,
     settings_of,
 )
@@ -180,7 +179,7 @@ def _config(
     settings: TuningSettings, digest: str, trainer: Trainer, material: Material
 ) -> dict[str, Any]:
     return {
-        "settings": {name: v for name, v in asdict(settings).items() if name not in NOT_STORED},
+        "settings": settings.stored(),
         "data_digest": digest,
         "samples": material.num_pairs,
         "held_out": material.num_held_out,

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from query_mutator.data import Question, load_questions, load_twins
+from query_mutator.data import load_questions, load_twins
 from query_mutator.data.messing import STYLES, messy_twin
-from query_mutator.data.twins import CLEAR
 
 TRAIN = "train"
 
@@ -42,15 +41,6 @@ def shipped_pairs() -> list[Pair]:
                 messy, clear = clear, messy
             pairs.append(Pair(messy, clear, question.meaning, category=question.category))
     return pairs
-
-
-def clear_questions() -> list[Question]:
-    """The clear questions to train on."""
-    return [
-        question
-        for question in load_questions()
-        if question.split == TRAIN and question.columns.get("style") == CLEAR
-    ]
 
 
 def with_kept(pairs: Sequence[Pair], share: float, random: Random) -> list[Pair]:
