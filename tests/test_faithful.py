@@ -15,7 +15,7 @@ from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.transition import Transition
 from query_mutator.models.encoders import Encoder, Vectors
 from query_mutator.models.session import Models
-from query_mutator.operators import named_operators
+from query_mutator.operators import Operator, named_operators
 from query_mutator.runs.transitions import read_transitions
 from query_mutator.servers.simulated import SimulatedServer
 from tests.conftest import FEW_QUESTIONS
@@ -26,6 +26,7 @@ MakeModels = Callable[..., Models]
 MakeEnv = Callable[..., QueryMutationEnv]
 
 CLARIFY = named_operators(["clarify"])[0]
+WITHOUT_EDITS = replace(CLARIFY, edits=())
 SYDNEY = "whats teh capital of austrailia i always thougt sydney but my friend says no"
 PENS = "so i had 9 pens n lost 2 on the bus, my sister laughed, how many do i have now"
 PERU = "wat is teh capital of peru pls"
@@ -53,7 +54,13 @@ KEPT = {
 
 
 def stepped(
-    question: str, said: str, models_for: MakeModels, make_env: MakeEnv, *, faithful: bool = True
+    question: str,
+    said: str,
+    models_for: MakeModels,
+    make_env: MakeEnv,
+    *,
+    faithful: bool = True,
+    operator: Operator = WITHOUT_EDITS,
 ) -> tuple[Transition, int]:
     """The step in which the mutator said so, and the calls that it took."""
 
@@ -63,7 +70,7 @@ def stepped(
     with SimulatedServer(answer=answer) as server:
         models = models_for(server, faithful=faithful)
         questions = [Question("q", question, reference="It is so.")]
-        env = make_env(models, questions=questions, operators=[CLARIFY])
+        env = make_env(models, questions=questions, operators=[operator])
         env.reset(seed=1)
         before = server.stats.generation_calls
         return env.advance(1).info, server.stats.generation_calls - before
@@ -79,6 +86,15 @@ def test_a_rewrite_that_asks_something_else_is_refused_before_it_is_answered(
     assert step.rewritten_query == question
     assert step.answer == step.previous_answer
     assert (step.reward, step.failed, calls) == (0.0, False, 1)  # the mutator's call alone
+
+
+def test_the_edits_of_an_operator_are_done_where_its_rewrite_is_refused(
+    models_for: MakeModels, make_env: MakeEnv
+) -> None:
+    step, calls = stepped(*REFUSED["another name"], models_for, make_env, operator=CLARIFY)
+    assert step.refused_rewrite.startswith("drift ")
+    assert (step.rewritten_query, calls) == (CLARIFY.edit(PERU), 2)
+    assert step.rewritten_query.startswith("What is the capital of Peru")
 
 
 @pytest.mark.parametrize("name", KEPT)

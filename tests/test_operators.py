@@ -48,13 +48,16 @@ def test_braces_in_a_question_are_left_alone() -> None:
     [
         ("", "has no [[operator]] entry"),
         ("x = ", "is not a TOML file"),
-        ('[[operator]]\nname = "a"', "give either 'instruction', or 'template', 'edits'"),
+        ('[[operator]]\nname = "a"', "give 'instruction', 'template' or 'edits'"),
         ('[[operator]]\nname = "a"\nedits = []', "'edits' is empty"),
         (
             '[[operator]]\nname = "a"\nedits = ["shout"]',
             "no edit 'shout' (known: spelling,",
         ),
-        ('[[operator]]\nname = "a"\nedits = ["filler"]\ninstruction = "b"', "give either"),
+        (
+            '[[operator]]\nname = "a"\ntemplate = "{query}"\nedits = ["filler"]\ninstruction = "b"',
+            "no template to an instruction",
+        ),
         ('[[operator]]\nname = "a"\nedits = [["x"]]', "no edit ['x']"),
         ('[[operator]]\nname = "a"\ntemplate = "hi"', "'template' must contain {query}"),
         ('[[operator]]\nname = "Bad Name"\ntemplate = "{query}"', "'name' must be lower case"),

@@ -16,7 +16,8 @@ DEFAULT_REFUSAL = "I'm sorry, but I can't help with that."
 
 @dataclass(frozen=True)
 class Mutation:
-    """A rewritten query. Where the call failed, or the rewrite was refused, it is the original."""
+    """A rewritten query. Where the call failed it is the original, where the rewrite was refused
+    the original after the operator's edits."""
 
     question: str
     """The question as rewritten, without the text of a template."""
@@ -81,7 +82,8 @@ async def mutation_flow(
     rewrite, refused = operator.read_rewrite(query, outcome.text, shown_examples=not tuned)
     if not refused and operator.preserves_meaning and rewrite != query and roles.faithful:
         refused = await unfaithful_flow(original or query, rewrite)
-        rewrite = query if refused else rewrite
+    if refused:
+        rewrite = operator.edit(query)
     return Mutation(rewrite, rewrite, operator.name, outcome, refused)
 
 

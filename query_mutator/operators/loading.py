@@ -105,9 +105,9 @@ def _operator(file: Path, number: int, entry: Any) -> Operator:
         raise refuse(
             f"'name' must be lower case letters, digits and _, and not {' or '.join(RESERVED)}"
         )
-    without_model = "template" in entry or "edits" in entry
-    if without_model == ("instruction" in entry):
-        raise refuse("give either 'instruction', or 'template', 'edits' or both")
+    asks_model = "instruction" in entry
+    if asks_model == ("template" in entry) and (asks_model or "edits" not in entry):
+        raise refuse("give 'instruction', 'template' or 'edits', and no template to an instruction")
     if "template" in entry and "{query}" not in entry["template"]:
         raise refuse("'template' must contain {query}")
     edits = entry.get("edits", [])
@@ -124,8 +124,8 @@ def _operator(file: Path, number: int, entry: Any) -> Operator:
             and all(isinstance(text, str) for text in example)
         ):
             raise refuse("each of 'examples' must be [before, after]")
-    if entry.get("tuned") and without_model:
+    if entry.get("tuned") and not asks_model:
         raise refuse("'tuned' belongs to an instruction")
-    if examples and without_model:
+    if examples and not asks_model:
         raise refuse("'examples' belong to an instruction")
     return Operator(**{**entry, "edits": tuple(edits), "examples": tuple(map(tuple, examples))})

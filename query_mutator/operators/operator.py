@@ -29,7 +29,8 @@ class Operator:
     edits: tuple[str, ...] = ()
     """Names of edits (`operators/edits.py`) that change the question without a model."""
     instruction: str | None = None
-    """What the mutator model is told to do."""
+    """What the mutator model is told to do, with the question as it is; edits are then for where
+    the model's rewrite is refused."""
     examples: tuple[tuple[str, str], ...] = ()
     ends_with: str = ""
     """A rewrite that does not end so is refused (`?` catches answers in place of questions)."""
@@ -75,7 +76,7 @@ class Operator:
     def read_rewrite(
         self, query: str, output: str, *, shown_examples: bool = True
     ) -> tuple[str, str]:
-        """The rewrite in a model's output, and "" or the reason why it cannot be used."""
+        """The rewrite in a model's output and ""; or the question and why there is no rewrite."""
         text = " ".join(output.strip().split())
         text = text.removeprefix(REWRITE_REQUEST.strip()).strip().strip('"').strip()
         if not text:
