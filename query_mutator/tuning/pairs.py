@@ -55,15 +55,19 @@ def with_kept(pairs: Sequence[Pair], share: float, random: Random) -> list[Pair]
     return [*pairs, *kept]
 
 
-def generated_pairs(pairs: Iterable[Pair], variants: int, seed: int) -> list[Pair]:
-    """So many messy variants of each clear question, of as many styles as apply."""
+def generated_pairs(pairs: Iterable[Pair], variants: float, seed: int) -> list[Pair]:
+    """So many messy variants of each clear question, of as many styles as apply.
+
+    Of 1.5 variants, half of the questions have two, and half of them one.
+    """
     random = Random(seed)
     made = []
     for clear in {pair.rewrite: pair for pair in pairs}.values():
+        wanted = int(variants + random.random())
         styles = random.sample(list(STYLES), len(STYLES))
         found = 0
         for style in styles:
-            if found == variants:
+            if found == wanted:
                 break
             messy = messy_twin(clear.rewrite, style, random, clear.category)
             if messy is not None:

@@ -83,8 +83,10 @@ class TuningSettings:
     gym_host: str = flag(DEFAULT_GYM_HOST, "the puzzle server of --online")
     gym_port: int = flag(DEFAULT_GYM_PORT, "its port", at_least=1, at_most=65535)
     episodes: int = flag(100, "puzzles that are played with --online", at_least=1)
-    generated: int = flag(
-        0, "messy variants made of each clear question, others in every epoch", at_least=0
+    generated: float = flag(
+        0.0,
+        "messy variants made of each clear question, others in every epoch; 0.5: of every second",
+        at_least=0,
     )
     keep_clear: float = flag(
         0.2,
