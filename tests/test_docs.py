@@ -197,6 +197,7 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "query_mutator/servers/embedded.py",
         "query_mutator/servers/simulated/__main__.py",
         "benchmarks/reading.py",
+        "benchmarks/tuning.py",
         "benchmarks/scoring/agreement.py",
         "benchmarks/scoring/drift.py",
         "benchmarks/scoring/facts.py",
