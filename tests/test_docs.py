@@ -192,6 +192,7 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "query_mutator/commands/evaluate.py",
         "query_mutator/commands/export_adapter.py",
         "query_mutator/bench/command.py",
+        "benchmarks/faithfulness.py",
         "benchmarks/learning/__main__.py",
         "query_mutator/reports/html/__init__.py",
         "query_mutator/servers/embedded.py",
