@@ -17,7 +17,7 @@ from query_mutator.models.dialects import Dialect, OpenAIDialect, detect_dialect
 from query_mutator.models.http import HttpServer
 from query_mutator.models.keys import API_KEY_VARIABLE, KEY_HOST_VARIABLE, keys_for
 from query_mutator.models.settings import ModelSettings
-from query_mutator.models.tuned_mutator import rewriter_backend, wanted_rewriter
+from query_mutator.models.tuned_mutator import is_tuned, rewriter_backend, wanted_rewriter
 from query_mutator.servers.embedded import (
     MODEL_NAME,
     REWRITER_NAME,
@@ -25,6 +25,7 @@ from query_mutator.servers.embedded import (
     default_slots,
     start_embedded,
 )
+from query_mutator.servers.rewriters import NONE
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +119,9 @@ def connect(settings: ModelSettings) -> Connection:
             mutator=chosen["mutation"],
             may_be_embedded=any(o.http is None and "mutation" in o.purposes for o in offers),
         )
+        rewriter_model = REWRITER_NAME if rewriter else ""
+        if rewriter is None and settings.rewriter != NONE and _is_tuned(offers, chosen["mutation"]):
+            rewriter_model = chosen["mutation"]
         embedded = None
         for offer in offers:
             if offer.http is None:
@@ -142,7 +146,7 @@ def connect(settings: ModelSettings) -> Connection:
         chosen["answer"],
         chosen["judge"],
         ", ".join(why),
-        REWRITER_NAME if rewriter else "",
+        rewriter_model,
         embedded,
         embedded is not None and chosen["answer"] == MODEL_NAME,
     )
@@ -285,6 +289,15 @@ def _pick(
     raise UserError(
         f"{where} has no model '{wanted}'; it has: {', '.join(offered) or 'none'}.\n"
         f"Give one of these as {PARTS[asked]}, or {able[0].dialect.missing_model_hint(wanted)}"
+    )
+
+
+def _is_tuned(offers: Sequence[_Offer], mutator: str) -> bool:
+    """Whether the mutator was tuned for rewriting on every server that has it."""
+    able = [(offer, offer.find(mutator)) for offer in offers if "mutation" in offer.purposes]
+    having = [(offer.http, offer.dialect, model) for offer, model in able if model]
+    return bool(having) and all(
+        http is not None and is_tuned(http, dialect, model) for http, dialect, model in having
     )
 
 

@@ -18,7 +18,7 @@ from query_mutator.base.terminal import counted, show_warnings
 from query_mutator.runs.directory import CONFIG, SUMMARY, RunDirectory
 from query_mutator.tuning.adapter import ADAPTER, Trained
 from query_mutator.tuning.apart import packing_of
-from query_mutator.tuning.base_model import load_base_model, multiplies_in_bfloat16
+from query_mutator.tuning.base_model import compute_dtype, load_base_model
 from query_mutator.tuning.directory import RewriterDirectory, default_output
 from query_mutator.tuning.export import (
     NoFormError,
@@ -30,13 +30,7 @@ from query_mutator.tuning.learning import Losses
 from query_mutator.tuning.material import Material, load_material
 from query_mutator.tuning.progress import EXIT_CODE, Progress, Stopping
 from query_mutator.tuning.prompts import PromptWriter
-from query_mutator.tuning.settings import (
-    AUTO,
-    BFLOAT16,
-    EMBEDDED,
-    TuningSettings,
-    settings_of,
-)
+from query_mutator.tuning.settings import EMBEDDED, TuningSettings, settings_of
 from query_mutator.tuning.trainer import Trainer
 
 PACKAGES = ("torch", "transformers", "peft", "numpy")
@@ -145,10 +139,7 @@ def _export(settings: TuningSettings, path: Path) -> None:
 def _trainer(settings: TuningSettings, directory: RewriterDirectory) -> tuple[Trainer, Material]:
     """All parts of a training, made in the order in which they can be wrong."""
     torch.manual_seed(settings.seed)
-    in_bfloat16 = settings.dtype == BFLOAT16 or (
-        settings.dtype == AUTO and multiplies_in_bfloat16()
-    )
-    dtype = torch.bfloat16 if in_bfloat16 else torch.float32
+    dtype = compute_dtype(settings)
     # What is trained stays in float32: small steps would be lost in fewer bits.
     base = load_base_model(settings.model, torch.float32 if settings.full else dtype)
     packing = packing_of(base)
