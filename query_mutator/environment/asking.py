@@ -80,10 +80,15 @@ async def mutation_flow(
     if outcome.failed:
         return Mutation(query, query, operator.name, outcome)
     rewrite, refused = operator.read_rewrite(query, outcome.text, shown_examples=not tuned)
+    edited = operator.edit(query)
     if not refused and operator.preserves_meaning and rewrite != query and roles.faithful:
-        refused = await unfaithful_flow(original or query, rewrite)
+        asked = original or query
+        refused = await unfaithful_flow(asked, rewrite)
+        # What is badly typed is like nothing: corrected, it may be what the rewrite asks.
+        if refused and asked == query != edited and not await unfaithful_flow(edited, rewrite):
+            refused = ""
     if refused:
-        rewrite = operator.edit(query)
+        rewrite = edited
     return Mutation(rewrite, rewrite, operator.name, outcome, refused)
 
 
