@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from query_mutator.base.errors import UserError
 from query_mutator.base.weights import LANGUAGE_MODEL
@@ -17,7 +17,12 @@ from query_mutator.models.dialects import Dialect, OpenAIDialect, detect_dialect
 from query_mutator.models.http import HttpServer
 from query_mutator.models.keys import API_KEY_VARIABLE, KEY_HOST_VARIABLE, keys_for
 from query_mutator.models.settings import ModelSettings
-from query_mutator.models.tuned_mutator import rewriter_backend, wanted_rewriter
+from query_mutator.models.tuned_mutator import (
+    contender_model,
+    rewriter_backend,
+    wanted_contenders,
+    wanted_rewriter,
+)
 from query_mutator.servers.embedded import (
     MODEL_NAME,
     REWRITER_NAME,
@@ -46,6 +51,8 @@ class Connection:
     why: str
     rewriter_model: str = ""
     """The mutator that was tuned to rewrite; "" where there is none."""
+    contender_models: dict[str, str] = field(default_factory=dict)
+    """The embedded model with each of the adapters to compare, by the adapter's name."""
     embedded: EmbeddedServer | None = None
     embedded_answers: bool = False
     """True where the embedded model is the one that answers."""
@@ -56,7 +63,7 @@ class Connection:
         return [
             "embedded" if self._is_embedded(backend) else backend.http.url
             for backend in self.backends
-            if REWRITER_NAME not in backend.models
+            if not any(model.startswith(REWRITER_NAME) for model in backend.models)
         ]
 
     def close(self) -> None:
@@ -113,11 +120,12 @@ def connect(settings: ModelSettings) -> Connection:
             offers.append(offer)
             why.append(offer.where + (f" ({reason})" if reason else ""))
         chosen = _choose(PARTS, offers, named)
-        rewriter = wanted_rewriter(
-            settings,
-            mutator=chosen["mutation"],
-            may_be_embedded=any(o.http is None and "mutation" in o.purposes for o in offers),
-        )
+        mutator = chosen["mutation"]
+        may_be = any(offer.http is None and "mutation" in offer.purposes for offer in offers)
+        rewriter = wanted_rewriter(settings, mutator=mutator, may_be_embedded=may_be)
+        contenders = wanted_contenders(settings, mutator=mutator, may_be_embedded=may_be)
+        tuned = {REWRITER_NAME: rewriter} if rewriter else {}
+        tuned |= {contender_model(adapter): adapter for adapter in contenders.values()}
         embedded = None
         for offer in offers:
             if offer.http is None:
@@ -126,14 +134,16 @@ def connect(settings: ModelSettings) -> Connection:
                     slots=slots,
                     num_ctx=settings.num_ctx,
                     rewriter=rewriter.path if rewriter else None,
+                    contenders=[adapter.path for adapter in contenders.values()],
                 )
                 undo.callback(embedded.close)
                 offer.http, offer.dialect = _reach(embedded.url, timeout_s)
         backends = [_backend(offer, chosen, settings.group_by_model) for offer in offers]
-        if embedded is not None and rewriter is not None:
-            http, dialect = _reach(embedded.rewriter_url, timeout_s)
+        urls = embedded.adapter_urls if embedded else []
+        for (model, adapter), url in zip(tuned.items(), urls, strict=True):
+            http, dialect = _reach(url, timeout_s)
             undo.callback(http.close)
-            backends.append(rewriter_backend(http, dialect, rewriter))
+            backends.append(rewriter_backend(http, dialect, adapter, model))
         _warn_of_different_weights(backends)
         undo.pop_all()
     return Connection(
@@ -143,6 +153,7 @@ def connect(settings: ModelSettings) -> Connection:
         chosen["judge"],
         ", ".join(why),
         REWRITER_NAME if rewriter else "",
+        {name: contender_model(adapter) for name, adapter in contenders.items()},
         embedded,
         embedded is not None and chosen["answer"] == MODEL_NAME,
     )
