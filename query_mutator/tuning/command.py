@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import UserError, is_out_of_memory
 from query_mutator.base.terminal import counted, show_warnings
 from query_mutator.runs.directory import CONFIG, SUMMARY, RunDirectory
 from query_mutator.tuning.adapter import ADAPTER, Trained
@@ -40,8 +40,6 @@ from query_mutator.tuning.settings import (
 from query_mutator.tuning.trainer import Trainer
 
 PACKAGES = ("torch", "transformers", "peft", "numpy")
-MEMORY = ("can't allocate memory", "out of memory", "not enough memory")
-"""How torch says that there is none left."""
 
 
 def train_mutator(settings: TuningSettings) -> int:
@@ -61,7 +59,7 @@ def train_mutator(settings: TuningSettings) -> int:
         directory.check_new()
     if settings.merged:
         check_can_be_merged(settings.model, settings.merged)
-    with _told(settings):
+    with _told(settings, directory):
         trainer, material = _trainer(settings, directory)
         return _run(trainer, material, stored)
 
@@ -227,7 +225,7 @@ def _say_end(trainer: Trainer) -> None:
 
 
 @contextlib.contextmanager
-def _told(settings: TuningSettings) -> Iterator[None]:
+def _told(settings: TuningSettings, directory: RunDirectory) -> Iterator[None]:
     """Turns what ends a training into a line that says what to do."""
     try:
         yield
@@ -235,11 +233,25 @@ def _told(settings: TuningSettings) -> Iterator[None]:
         raise UserError(
             f"the training diverged: {error}.\nA lower --lr than {settings.learning_rate:g} helps"
         ) from error
-    except (MemoryError, RuntimeError) as error:
-        text = str(error).lower()
-        if isinstance(error, MemoryError) or any(words in text for words in MEMORY):
-            raise UserError(
-                "out of memory.\nA lower --token-budget with more --grad-accumulation, or "
-                "--gradient-checkpointing, takes less"
-            ) from error
+    except (MemoryError, OSError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise UserError(_how_to_take_less(settings, directory)) from error
         raise
+
+
+def _how_to_take_less(settings: TuningSettings, directory: RunDirectory) -> str:
+    """What to say where memory has run out."""
+    ways = [
+        "a --batchplan of smaller batches"
+        if settings.batchplan
+        else "a lower --token-budget (with more --grad-accumulation)",
+        "an adapter in place of --full" if settings.full else "a smaller --lora-rank",
+    ]
+    ways += [] if settings.gradient_checkpointing else ["--gradient-checkpointing"]
+    told = f"out of memory. It takes less with {', '.join(ways[:-1])} or {ways[-1]}"
+    if settings.online or not (directory.path / CONFIG).is_file():
+        return told
+    return (
+        f"{told}, in another --output.\nThe last checkpoint is whole: --resume --output "
+        f"{directory.path} goes on from it where there is more memory"
+    )
