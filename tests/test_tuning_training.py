@@ -14,6 +14,7 @@ import safetensors.torch
 import torch
 
 from query_mutator.runs import tags
+from query_mutator.runs.checkpoints import read_checkpoint, write_checkpoint
 from query_mutator.runs.directory import CHECKPOINTS, CONFIG, SUMMARY, TENSORBOARD
 from query_mutator.tuning.adapter import ADAPTER, ADAPTER_WEIGHTS
 from tests import killable
@@ -225,6 +226,28 @@ def test_pairs_that_changed_since_are_not_resumed_with(
     assert "have changed since" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("moment", ["step", "exp_avg", "exp_avg_sq"])
+@pytest.mark.parametrize("damage", ["of another shape", "missing"])
+def test_moments_that_do_not_fit_the_weights_are_told(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], moment: str, damage: str
+) -> None:
+    output = tmp_path / "copy"
+    shutil.copytree(whole, output)
+    newest = max((output / CHECKPOINTS).iterdir())
+    checkpoint = read_checkpoint(newest, tensor_bytes=2**30)
+    name = next(name for name in checkpoint.tensors if name.startswith(f"{moment}."))
+    if damage == "missing":
+        del checkpoint.tensors[name]
+    else:
+        checkpoint.tensors[name] = checkpoint.tensors[name].new_zeros(3, 5)
+    write_checkpoint(newest, checkpoint)
+    assert main(["--resume", "--output", str(output)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert "does not fit its config.json: " in said[0]
+    assert name in said[0]
+
+
 def test_training_ends_early_where_patience_is_over(model: str, pairs: str, tmp_path: Path) -> None:
     more = ["--patience", "1", "--lr", "1", "--eval-interval", "1", "--epochs", "30"]
     assert main(flags(model, pairs, tmp_path / "early", *more)) == 0
@@ -357,6 +380,10 @@ def test_a_loss_that_is_no_number_ends_the_training(
         (["--batchplan", "{empty}", "--bucket-edges", "8,16"], "takes no --bucket-edges"),
         (["--batchplan", "{empty}", "--token-budget", "64"], "takes no --token-budget"),
         (["--batchplan", "{empty}", "--validation-share", "0"], "takes no --validation-share"),
+        (["--gym-host", "localhost"], "--gym-host is for --online"),
+        (["--gym-port", "8023"], "--gym-port is for --online"),
+        (["--episodes", "3"], "--episodes is for --online"),
+        (["--online", "--from", "{empty}", "--gym-port", "1"], "--online --from takes no --gym-po"),
         (["--lr", "0"], "--lr"),
     ],
 )

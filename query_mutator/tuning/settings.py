@@ -31,6 +31,8 @@ EXCLUSIVE = {
     ),
 }
 """Flags that others leave without a meaning: refused beside them, with the reason."""
+OF_PUZZLES = ("gym_host", "gym_port", "episodes")
+"""Flags of a puzzle server, which is asked with --online, and where no run is followed."""
 MERGED_TYPES = ("q8_0", "q4_0", "f16")
 LORA_LEARNING_RATE, FULL_LEARNING_RATE = 1e-3, 5e-5
 DEFAULT_PACK_MAX_LEN = DEFAULT_TOKEN_BUDGET = 2048
@@ -180,7 +182,17 @@ def build_parser(prog: str, description: str | None) -> argparse.ArgumentParser:
 
 def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> TuningSettings:
     """The settings of a command line."""
-    return settings_of(vars(parser.parse_args(argv)))
+    given = vars(parser.parse_args(argv))
+    settings = settings_of(given)
+    # By name: what says the same as the default is given too.
+    idle = next((name for name in OF_PUZZLES if name in given), None)
+    if idle and not settings.online:
+        raise UserError(f"{option_of(idle)} is for --online: without it no puzzle server is asked")
+    if idle and settings.from_:
+        raise UserError(
+            f"--online --from takes no {option_of(idle)}: a run is followed, and no puzzle server"
+        )
+    return settings
 
 
 def settings_of(values: dict[str, Any]) -> TuningSettings:
