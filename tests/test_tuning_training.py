@@ -13,10 +13,10 @@ import pytest
 import safetensors.torch
 import torch
 
+from query_mutator.base.adapter_files import PEFT_DIRECTORY, PEFT_WEIGHTS
 from query_mutator.runs import tags
 from query_mutator.runs.checkpoints import read_checkpoint, write_checkpoint
 from query_mutator.runs.directory import CHECKPOINTS, CONFIG, SUMMARY, TENSORBOARD
-from query_mutator.tuning.adapter import ADAPTER, ADAPTER_WEIGHTS
 from tests import killable
 from tests.killable import ended, until
 from tests.tiny_models import make_llama, make_model
@@ -65,7 +65,7 @@ def flags(model: str, pairs: str, output: Path, *more: str) -> list[str]:
 
 
 def adapter_of(output: Path) -> bytes:
-    return (output / ADAPTER / ADAPTER_WEIGHTS).read_bytes()
+    return (output / PEFT_DIRECTORY / PEFT_WEIGHTS).read_bytes()
 
 
 def last_checkpoint(output: Path) -> dict[str, torch.Tensor]:
@@ -99,7 +99,7 @@ def test_a_training_leaves_an_adapter_that_peft_loads_and_a_lower_loss(
     looks = looks_of(whole)
     assert looks[-1]["heldout_loss"] < looks[0]["heldout_loss"]
     base = AutoModelForCausalLM.from_pretrained(model)
-    adapted = peft.PeftModel.from_pretrained(base, str(whole / ADAPTER))
+    adapted = peft.PeftModel.from_pretrained(base, str(whole / PEFT_DIRECTORY))
     inner = next(p for name, p in adapted.named_parameters() if "lora_B" in name)
     assert inner.abs().max() > 0
     config = json.loads((whole / CONFIG).read_text())
@@ -197,7 +197,7 @@ def test_a_model_of_another_kind_is_trained_without_an_export(
     granite = str(make_model(tmp_path / "granite", "granite", logits_scaling=8.0))
     assert main(flags(granite, pairs, tmp_path / "made", "--epochs", "1")) == 0
     assert "adapters of granite are not exported" in capsys.readouterr().out
-    assert (tmp_path / "made" / ADAPTER).is_dir()
+    assert (tmp_path / "made" / PEFT_DIRECTORY).is_dir()
 
 
 def test_a_finished_training_is_not_gone_on_with(

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.weights import LANGUAGE_MODEL
+from query_mutator.base.weights import EMBEDDED, LANGUAGE_MODEL
 from query_mutator.models.addresses import normalise_url, ollama_url
 from query_mutator.models.backend import Backend
 from query_mutator.models.calls import CallFailedError
@@ -61,7 +61,7 @@ class Connection:
     def servers(self) -> list[str]:
         """What to give as --server to come back to the same ones."""
         return [
-            "embedded" if self._is_embedded(backend) else backend.http.url
+            EMBEDDED if self._is_embedded(backend) else backend.http.url
             for backend in self.backends
             if not any(model.startswith(REWRITER_NAME) for model in backend.models)
         ]
@@ -99,7 +99,7 @@ def connect(settings: ModelSettings) -> Connection:
     """The servers to use and their models, checked; the embedded one is started if it is chosen."""
     places, timeout_s = _places(settings), settings.timeout_s
     # What `auto` finds at the usual address may be anybody's: it is not sent the key.
-    keys = keys_for(place for place in places if place not in {"auto", "embedded"})
+    keys = keys_for(place for place in places if place not in {"auto", EMBEDDED})
     named = {
         "mutation": settings.mutator_model,
         "answer": settings.target_model,
@@ -109,7 +109,7 @@ def connect(settings: ModelSettings) -> Connection:
     with contextlib.ExitStack() as undo:
         offers: list[_Offer] = []
         for place, purposes in places.items():
-            if place == "embedded":
+            if place == EMBEDDED:
                 offer, reason = _embedded_offer(purposes), "as asked for"
             elif place == "auto":
                 offer, reason = _auto_offer(purposes, named, timeout_s)
@@ -182,7 +182,7 @@ def _places(settings: ModelSettings) -> dict[str, frozenset[str]]:
         (for_judge, {"judge"}),
     ):
         for name in names:
-            place = name if name in {"auto", "embedded"} else normalise_url(name)
+            place = name if name in {"auto", EMBEDDED} else normalise_url(name)
             if name == "auto" and names is not servers:
                 raise UserError("auto goes with --server only; name the server")
             places.setdefault(place, set()).update(purposes)

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from query_mutator.base.adapter_files import ADAPTER_FILE, PEFT_CONFIG, PEFT_DIRECTORY
 from query_mutator.base.errors import UserError, refused
 from query_mutator.base.terminal import printable
 from query_mutator.base.untrusted import open_file
 
 SHIPPED = Path(__file__).parents[1] / "data" / "rewriter" / "clarify.gguf"
-ADAPTER_FILE = "adapter.gguf"
-"""What `train-mutator` and `export-adapter` call it in their directories."""
 NONE = "none"
 MAGIC = b"GGUF"
 CHUNK = 1 << 20
@@ -107,8 +106,8 @@ def _read(path: Path, flag: str) -> Rewriter:
 def _in_directory(directory: Path) -> Path:
     file = directory / ADAPTER_FILE
     if not file.is_file():
-        inner = directory if (directory / "adapter_config.json").is_file() else None
-        inner = directory / "adapter" if (directory / "adapter").is_dir() else inner
+        inner = directory if (directory / PEFT_CONFIG).is_file() else None
+        inner = directory / PEFT_DIRECTORY if (directory / PEFT_DIRECTORY).is_dir() else inner
         how = f"; make it with: query-mutator export-adapter {inner}" if inner else ""
         raise UserError(f"{directory} holds no {ADAPTER_FILE}{how}")
     return file

@@ -13,10 +13,12 @@ from typing import Any
 
 import torch
 
+from query_mutator.base.adapter_files import PEFT_DIRECTORY
 from query_mutator.base.errors import UserError, is_out_of_memory
 from query_mutator.base.terminal import counted, show_warnings
+from query_mutator.base.weights import EMBEDDED
 from query_mutator.runs.directory import CONFIG, SUMMARY, RunDirectory
-from query_mutator.tuning.adapter import ADAPTER, Trained
+from query_mutator.tuning.adapter import Trained
 from query_mutator.tuning.apart import packing_of
 from query_mutator.tuning.base_model import load_base_model, multiplies_in_bfloat16
 from query_mutator.tuning.directory import RewriterDirectory, default_output
@@ -33,7 +35,6 @@ from query_mutator.tuning.prompts import PromptWriter
 from query_mutator.tuning.settings import (
     AUTO,
     BFLOAT16,
-    EMBEDDED,
     TuningSettings,
     settings_of,
 )
@@ -125,7 +126,9 @@ def _is_written(settings: TuningSettings, directory: RunDirectory) -> bool:
 def _export(settings: TuningSettings, path: Path) -> None:
     """Writes what servers take; a model of a kind that llama.cpp's adapters lack stays as it is."""
     try:
-        exported = export_adapter(path / ADAPTER, settings.model, path, merged=settings.merged)
+        exported = export_adapter(
+            path / PEFT_DIRECTORY, settings.model, path, merged=settings.merged
+        )
     except NoFormError as error:
         print(f"no GGUF of it was written: {error}")
         return

@@ -8,10 +8,16 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.flags import add_flag, check_bounds, flag, option_of, parsed, whole_number
-from query_mutator.base.terminal import OneLineParser
+from query_mutator.base.flags import (
+    check_bounds,
+    flag,
+    grouped_parser,
+    option_of,
+    parsed,
+    whole_number,
+)
+from query_mutator.base.weights import EMBEDDED
 
-EMBEDDED = "embedded"
 AUTO, FLOAT32, BFLOAT16 = "auto", "float32", "bfloat16"
 COSINE, LINEAR, CONSTANT = "cosine", "linear", "constant"
 CHOICES = {
@@ -166,18 +172,7 @@ NOT_STORED = {"output", "resume"}
 
 def build_parser(prog: str, description: str | None) -> argparse.ArgumentParser:
     """The command line of `TuningSettings`, in groups."""
-    parser = OneLineParser(
-        prog=prog,
-        description=description,
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=100),
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    for item in fields(TuningSettings):
-        if item.name in GROUPS:
-            group = parser.add_argument_group(GROUPS[item.name])
-        add_flag(group, item)
-    return parser
+    return grouped_parser(TuningSettings, GROUPS, prog, description)
 
 
 def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> TuningSettings:
