@@ -32,6 +32,7 @@ from batching import BatchSpec, Sample
 from query_mutator.base.flags import at_least
 from query_mutator.base.tables import as_markdown
 from query_mutator.base.terminal import OneLineParser, as_main, counted, leave
+from query_mutator.base.weights import EMBEDDED
 from query_mutator.tuning.adapter import Trained
 from query_mutator.tuning.apart import packing_of
 from query_mutator.tuning.base_model import (
@@ -45,7 +46,7 @@ from query_mutator.tuning.learning import Learning, Losses
 from query_mutator.tuning.pairs import shipped_pairs
 from query_mutator.tuning.plans import batching_config, planned
 from query_mutator.tuning.prompts import PromptWriter
-from query_mutator.tuning.settings import CHOICES, EMBEDDED, TuningSettings, settings_of
+from query_mutator.tuning.settings import CHOICES, TuningSettings, settings_of
 
 ROWS = 32
 """Of the batches of fixed size, as many as a packed batch of 2048 tokens holds."""

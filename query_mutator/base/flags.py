@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import operator
-from collections.abc import Callable
-from dataclasses import MISSING, Field, field
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, field, fields
 from typing import Any
 
 from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import OneLineParser
 
 AUTO = "auto"
 LARGEST_WEIGHT = 1e6
@@ -110,7 +111,28 @@ def option_of(name: str) -> str:
     return "--" + name.rstrip("_").replace("_", "-")
 
 
-def add_flag(group: Any, item: Field[Any]) -> None:
+def grouped_parser(
+    settings: type[Any], groups: Mapping[str, str], prog: str, description: str | None
+) -> argparse.ArgumentParser:
+    """The command line of a dataclass of flags; it gives those alone that are typed.
+
+    `groups` says what --help calls them, from which field on.
+    """
+    parser = OneLineParser(
+        prog=prog,
+        description=description,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=100),
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    for item in fields(settings):
+        if item.name in groups:
+            group = parser.add_argument_group(groups[item.name])
+        _add_flag(group, item)
+    return parser
+
+
+def _add_flag(group: Any, item: Field[Any]) -> None:
     """Adds the flag of a field to a group of a parser."""
     option = option_of(item.name)
     default = _default(item)

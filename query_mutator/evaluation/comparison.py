@@ -78,6 +78,8 @@ class Findings:
     apart: dict[str, Difference] = field(default_factory=dict)
     """The policy against the unchanged question in facts and in wording, where the objective
     tells them; the intervals hold together."""
+    contenders: tuple[Way, ...] = ()
+    """Adapters to compare, each asked alone; the other ways know nothing of them."""
 
     def against(self, name: str) -> Difference:
         """The policy's lead over one of the alternatives."""
@@ -111,8 +113,10 @@ def compare(
         BEST_OF_N.format(n=n): best_of,
     }
     alone = {name: _column(heldout, [name]) for name in names}
+    contending = {
+        name: _cells([one.contenders[name] for one in heldout]) for name in heldout[0].contenders
+    }
     ahead = _ahead(scores, alternatives, meanings, seed)
-    ahead_of_operator = _ahead(scores, alone, meanings, seed)
     chosen = Counter(" + ".join(tried.operators) or UNCHANGED for tried in policy)
     ways = [_way(POLICY, _cells(policy))]
     ways += [_way(name, column, ahead[name]) for name, column in alternatives.items()]
@@ -120,7 +124,7 @@ def compare(
     return Findings(
         len(heldout),
         tuple(ways),
-        tuple(_way(name, column, ahead_of_operator[name]) for name, column in alone.items()),
+        _table(alone, scores, meanings, seed),
         single,
         len(training),
         _by_category(heldout, scores, seed),
@@ -128,6 +132,7 @@ def compare(
         score_and_length([list(one.ways.values()) for one in heldout]),
         any(FACTS in tried.terms for one in heldout for tried in one.ways.values()),
         apart(gained_in_parts(heldout), meanings, seed=seed),
+        _table(contending, scores, meanings, seed),
     )
 
 
@@ -224,6 +229,14 @@ def _best_of(measured: Sequence[Measured], n: int, rate: Rate, seed: int) -> Num
             cells.append([*all_cells[best, :_WORTH], *all_cells[asked, _WORTH:].sum(0)])
         rows.append(np.mean(cells, axis=0))
     return np.array(rows)
+
+
+def _table(
+    columns: dict[str, Numbers], scores: Numbers, meanings: Sequence[str], seed: int
+) -> tuple[Way, ...]:
+    """Ways whose intervals hold together."""
+    ahead = _ahead(scores, columns, meanings, seed) if columns else {}
+    return tuple(_way(name, column, ahead[name]) for name, column in columns.items())
 
 
 def _ahead(

@@ -40,4 +40,6 @@ def conditions(asking: Asking, settings: Settings, task: Task, models: Models) -
         EDITING,
         SCORING,
     ]
+    if asking.contenders:
+        parts.append([[one.name, one.model, one.operator.plain()] for one in asking.contenders])
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from query_mutator.data import Question
 from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_flow, rewrite_flow
 from query_mutator.environment.greedy import Predictor, greedy_flow
 from query_mutator.environment.scoring import score_flow
+from query_mutator.evaluation.contenders import Contender
 from query_mutator.models.calls import Failure, Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.objectives import Objective, Score
@@ -50,6 +51,8 @@ class Measured:
     """Unchanged, and by each operator alone."""
     policy: Tried | None = None
     failure: str = ""
+    contenders: dict[str, Tried] = field(default_factory=dict)
+    """By each adapter to compare, asked alone."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -65,6 +68,7 @@ class Asking:
     roles: Roles
     policy: Predictor | None = None
     """None where only the single operators are of interest."""
+    contenders: Sequence[Contender] = ()
 
 
 def fingerprint(question: Question) -> str:
@@ -73,8 +77,12 @@ def fingerprint(question: Question) -> str:
 
 
 async def measure_flow(question: Question, asking: Asking) -> Measured:
-    """The flow of one question: unchanged, by each operator, and as the policy would have it."""
+    """The flow of one question: unchanged, by each operator, and as the policy would have it.
+
+    And by each contender.
+    """
     ways: dict[str, Tried] = {}
+    contenders: dict[str, Tried] = {}
 
     def result(policy: Tried | None, failure: str) -> Measured:
         return Measured(
@@ -86,6 +94,7 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
             ways,
             policy,
             failure,
+            contenders,
         )
 
     state, answer = await opening_flow(
@@ -97,8 +106,12 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
     if isinstance(score, Failure):
         return result(None, score.reason)
     ways[UNCHANGED] = _tried(score, state, [], [answer.call], [])
-    for number, operator in enumerate(asking.operators):
-        rewrite = await rewrite_flow(state, number, asking.operators, asking.roles)
+    alone = [(ways, operator.name, operator, asking.roles) for operator in asking.operators]
+    for one in asking.contenders:
+        roles = replace(asking.roles, rewriter_model=one.model)
+        alone.append((contenders, one.name, one.operator, roles))
+    for found, name, operator, roles in alone:
+        rewrite = await rewrite_flow(state, 0, [operator], roles)
         if rewrite.failure is not None:
             return result(None, rewrite.failure.reason)
         score = await score_flow(question, rewrite.state, asking.objective, asking.roles)
@@ -106,8 +119,7 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
             return result(None, score.reason)
         # A rewrite that changed nothing was answered before: by itself it would cost that call.
         asked = [rewrite.answer.call or answer.call]
-        mutated = [rewrite.mutation.call]
-        ways[operator.name] = _tried(score, rewrite.state, [operator.name], asked, mutated)
+        found[name] = _tried(score, rewrite.state, [name], asked, [rewrite.mutation.call])
     if asking.policy is None:
         return result(None, "")
     policy = await policy_flow(question, asking)

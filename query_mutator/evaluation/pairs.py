@@ -73,7 +73,7 @@ def _pair(question: Question, twin: Twin) -> Pair:
 
 def twins_to_ask(pairs: Sequence[Pair], asking: Asking) -> list[tuple[Question, Asking]]:
     """The twins, each with the ways in which it is asked: a clear one unchanged alone."""
-    unchanged = replace(asking, operators=(), policy=None)
+    unchanged = replace(asking, operators=(), policy=None, contenders=())
     return [
         (pair.clear, unchanged) if pair.twin == CLEAR else (pair.messy, asking) for pair in pairs
     ]

@@ -188,12 +188,14 @@ def measured_again(again: Again, measured: Sequence[Measured]) -> list[Measured]
     for one, sha256 in zip(measured, digests, strict=True):
         ways = {name: _by(next(scores), tried) for name, tried in one.ways.items()}
         policy = _by(next(scores), one.policy) if one.policy else None
-        found.append(replace(one, sha256=sha256, ways=ways, policy=policy))
+        contenders = {name: _by(next(scores), tried) for name, tried in one.contenders.items()}
+        found.append(replace(one, sha256=sha256, ways=ways, policy=policy, contenders=contenders))
     return found
 
 
 def _tried(measured: Measured) -> list[Tried]:
-    return [*measured.ways.values(), *([measured.policy] if measured.policy else [])]
+    policy = [measured.policy] if measured.policy else []
+    return [*measured.ways.values(), *policy, *measured.contenders.values()]
 
 
 def _by(score: Score, tried: Tried) -> Tried:

@@ -17,6 +17,7 @@ from ppo import ActorCritic
 from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
 from query_mutator.base.stored import stored_as
+from query_mutator.base.weights import EMBEDDED
 from query_mutator.environment.episodes import STOP_ACTION, EpisodeView
 from query_mutator.environment.greedy import greedy_flow
 from query_mutator.models.keys import check_servers_of_file
@@ -171,7 +172,7 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
         given["use_batching"] = True
     if "server" in given:
         given |= {"mutator_server": [], "target_server": [], "judge_server": []}
-        if given["server"] not in ("embedded", ["embedded"]):  # whose rewriter the run had
+        if given["server"] not in (EMBEDDED, [EMBEDDED]):  # whose rewriter the run had
             given.setdefault("rewriter", None)
     else:
         check_servers_of_file(servers_in(asdict(settings)), "the run's config.json")

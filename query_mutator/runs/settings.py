@@ -13,15 +13,14 @@ from query_mutator.base.errors import UserError
 from query_mutator.base.flags import (
     AUTO,
     LARGEST_WEIGHT,
-    add_flag,
     batch_size,
     check_bounds,
     flag,
+    grouped_parser,
     option_of,
     parsed,
     weight,
 )
-from query_mutator.base.terminal import OneLineParser
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
 from query_mutator.models.keys import check_servers_of_file
 
@@ -233,18 +232,7 @@ class Settings:
 
 def build_parser(prog: str, description: str) -> argparse.ArgumentParser:
     """The command line of `Settings`, in groups."""
-    parser = OneLineParser(
-        prog=prog,
-        description=description,
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=100),
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    for item in fields(Settings):
-        if item.name in GROUPS:
-            group = parser.add_argument_group(GROUPS[item.name])
-        add_flag(group, item)
-    return parser
+    return grouped_parser(Settings, GROUPS, prog, description)
 
 
 def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Settings:

@@ -14,8 +14,8 @@ from batching import load_tokenizer
 from batching.generation import Tokenizer
 from query_mutator.base.errors import UserError
 from query_mutator.base.hub import hub_answers, is_hub_name
-from query_mutator.base.weights import gguf_path
-from query_mutator.tuning.settings import AUTO, BFLOAT16, EMBEDDED, TuningSettings
+from query_mutator.base.weights import EMBEDDED, gguf_path
+from query_mutator.tuning.settings import AUTO, BFLOAT16, TuningSettings
 
 GGUF = ".gguf"
 LONGEST_REASON = 200

@@ -8,10 +8,16 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.flags import add_flag, check_bounds, flag, option_of, parsed, whole_number
-from query_mutator.base.terminal import OneLineParser
+from query_mutator.base.flags import (
+    check_bounds,
+    flag,
+    grouped_parser,
+    option_of,
+    parsed,
+    whole_number,
+)
+from query_mutator.base.weights import EMBEDDED
 
-EMBEDDED = "embedded"
 AUTO, FLOAT32, BFLOAT16 = "auto", "float32", "bfloat16"
 COSINE, LINEAR, CONSTANT = "cosine", "linear", "constant"
 CHOICES = {
@@ -31,6 +37,8 @@ EXCLUSIVE = {
     ),
 }
 """Flags that others leave without a meaning: refused beside them, with the reason."""
+OF_PUZZLES = ("gym_host", "gym_port", "episodes")
+"""Flags of a puzzle server, which is asked with --online, and where no run is followed."""
 MERGED_TYPES = ("q8_0", "q4_0", "f16")
 LORA_LEARNING_RATE, FULL_LEARNING_RATE = 1e-3, 5e-5
 DEFAULT_PACK_MAX_LEN = DEFAULT_TOKEN_BUDGET = 2048
@@ -166,23 +174,22 @@ NOT_STORED = {"output", "resume"}
 
 def build_parser(prog: str, description: str | None) -> argparse.ArgumentParser:
     """The command line of `TuningSettings`, in groups."""
-    parser = OneLineParser(
-        prog=prog,
-        description=description,
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=100),
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    for item in fields(TuningSettings):
-        if item.name in GROUPS:
-            group = parser.add_argument_group(GROUPS[item.name])
-        add_flag(group, item)
-    return parser
+    return grouped_parser(TuningSettings, GROUPS, prog, description)
 
 
 def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> TuningSettings:
     """The settings of a command line."""
-    return settings_of(vars(parser.parse_args(argv)))
+    given = vars(parser.parse_args(argv))
+    settings = settings_of(given)
+    # By name: what says the same as the default is given too.
+    idle = next((name for name in OF_PUZZLES if name in given), None)
+    if idle and not settings.online:
+        raise UserError(f"{option_of(idle)} is for --online: without it no puzzle server is asked")
+    if idle and settings.from_:
+        raise UserError(
+            f"--online --from takes no {option_of(idle)}: a run is followed, and no puzzle server"
+        )
+    return settings
 
 
 def settings_of(values: dict[str, Any]) -> TuningSettings:
