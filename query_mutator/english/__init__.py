@@ -4,5 +4,12 @@ from query_mutator.english.asking import ask_in_full
 from query_mutator.english.filler import drop_filler
 from query_mutator.english.names import capitalise_names
 from query_mutator.english.spelling import correct_spelling
+from query_mutator.english.typing import correct_typing
 
-__all__ = ["ask_in_full", "capitalise_names", "correct_spelling", "drop_filler"]
+__all__ = [
+    "ask_in_full",
+    "capitalise_names",
+    "correct_spelling",
+    "correct_typing",
+    "drop_filler",
+]

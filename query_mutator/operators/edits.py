@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from query_mutator.english import ask_in_full, capitalise_names, correct_spelling, drop_filler
+from query_mutator.english import (
+    ask_in_full,
+    capitalise_names,
+    correct_spelling,
+    correct_typing,
+    drop_filler,
+)
 
 Edit = Callable[[str], str]
 
 EDITS: dict[str, Edit] = {
     "spelling": correct_spelling,
+    "typing": correct_typing,
     "filler": drop_filler,
     "names": capitalise_names,
     "telegram": ask_in_full,
