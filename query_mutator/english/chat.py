@@ -12,7 +12,9 @@ from query_mutator.english.spelling import word_counts
 from query_mutator.english.words import FUNCTION_WORDS
 
 TABLES_FILE = Path(__file__).with_name("chat.toml")
-LETTER_FOLLOWS = frozenset(("a", "an", "the", "letter", "letters", "vitamin", "in", "is", "and"))
+LETTER_FOLLOWS = frozenset(
+    ("a", "an", "the", "letter", "letters", "vitamin", "in", "is", "and", "with")
+)
 """After these a letter is a letter."""
 SHOUTED_WORDS = 3
 """Fewer words in capitals are an abbreviation."""
@@ -23,7 +25,12 @@ PLAIN = 20_000_000
 """Times a word was counted that is not an abbreviation when it is shouted."""
 WORD = re.compile(r"(?<![\w'’])[^\W_]+(?:['’][^\W_]+)*(?![\w'’])")
 SHORT_WORD = re.compile(r"(?<![\w'’.@/-])(?:w/o\b|w/|[A-Za-z0-9]+)(?![\w'’@/-]|\.\w)")
-MARKS = re.compile(r"([!?.…,;])(?:\s*[!?…,;.])+")
+LAUGHS = re.compile(
+    r"(?<!\bdoes)(?<!\bword)(?<!\bsay)(?<!\bis)(?<!\bof)(?<!\bmean)(?<!\bmeans)(?<!\bthe)"
+    r"(?<=[^\W_])\s+(?:lo+l|lmf?ao|rofl|haha\w*)(?=\s+\w)(?!\s+(?:mean|stand)s?\b)",
+    re.IGNORECASE,
+)
+MARKS = re.compile(r"[!?,;]*(?:[!?]\s*[!?,;]|[,;]\s*[!?])[!?,;\s]*(?=\s|$)|[!?]{2,}")
 
 
 def calm_down(question: str) -> str:
@@ -56,6 +63,12 @@ def write_out(question: str) -> str:
         after = _first_word(question[match.end() :])
         if word in digits and (before in digits[word]["after"] or after in digits[word]["before"]):
             return str(digits[word]["meant"])
+        named = after in ("mean", "means", "stand", "stands") or before in ("word", "abbreviation")
+        begins = (
+            not question[: match.start()].strip() or question[: match.start()].rstrip()[-1] in ".!?"
+        )
+        if named or (word[0].isupper() and not begins):
+            return word
         meant = written.get(word if len(word) <= SHORT else word.casefold())
         if meant is None or (len(word) == 1 and word != "i" and before in LETTER_FOLLOWS):
             return word
@@ -72,7 +85,7 @@ def drop_chatter(question: str) -> str:
     >>> drop_chatter("what does lol mean"), drop_chatter("lol")
     ('what does lol mean', 'lol')
     """
-    before, text = "", " ".join(question.split())
+    before, text = "", LAUGHS.sub(".", " ".join(question.split()))
     between, opening, closing = _chatter()
     while before != text:
         before = text
@@ -105,10 +118,7 @@ def _unshouted(word: str) -> str:
 
 
 def _one_mark(match: re.Match[str]) -> str:
-    marks = re.sub(r"\s", "", match[0])
-    if set(marks) <= {".", "…"}:
-        return "... "[: -1 if match[0][-1:] == " " else 3]
-    return next(mark for mark in "?!.…;," if mark in marks)
+    return next(mark for mark in "?!,;" if mark in match[0]) + match[0][len(match[0].rstrip()) :]
 
 
 def _last_word(text: str) -> str:

@@ -47,6 +47,11 @@ def count_of(word: str) -> int:
     return counted or (COMMON_UNCOUNTED if word in common_words() else UNCOUNTED)
 
 
+def is_asked(word: str) -> bool:
+    """Whether people use a word in questions."""
+    return word in _asked()[0]
+
+
 @functools.cache
 def _asked() -> tuple[dict[str, int], dict[str, int], int]:
     words: dict[str, int] = {}

@@ -19,7 +19,7 @@ from query_mutator.english.spelling import (
 )
 from query_mutator.english.typing.candidates import candidates, people_type
 from query_mutator.english.typing.channel import Costs, cost_of_typing, costs_of_slips, habits
-from query_mutator.english.typing.company import START, surprise
+from query_mutator.english.typing.company import START, is_asked, surprise
 from query_mutator.english.words import FUNCTION_WORDS
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -175,7 +175,13 @@ def _is_plain(word: str) -> bool:
 
 def _is_wrong(word: str) -> bool:
     """Whether a word is in no dictionary, or one that nobody means."""
-    return _is_plain(word) and (word in _always_wrong() or (len(word) > 1 and not is_word(word)))
+    return _is_plain(word) and (word in _always_wrong() or not _is_known(word))
+
+
+def _is_known(word: str) -> bool:
+    single = word.removesuffix("s")
+    known = len(word) == 1 or is_word(word) or is_asked(word)
+    return known or (single != word and word_counts().get(single, 0) >= RARE)
 
 
 @functools.cache
