@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from query_mutator.data import load_questions
-from query_mutator.english import ask_in_full, capitalise_names, correct_spelling, drop_filler
+from query_mutator.english import (
+    ask_in_full,
+    capitalise_names,
+    correct_spelling,
+    correct_typing,
+    drop_filler,
+)
 from query_mutator.operators.edits import EDITS, apply_edits
 
 
@@ -22,6 +28,45 @@ from query_mutator.operators.edits import EDITS, apply_edits
 )  # fmt: skip
 def test_misspelt_words_are_corrected(typed: str, meant: str) -> None:
     assert correct_spelling(typed) == meant
+    assert correct_typing(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (
+            "waht si teh geren substnace in th leavse of palnts calld",
+            "what is the green substance in the leaves of plants called",
+        ),
+        ("hwat od you clal a boook of mpas", "what do you call a book of maps"),
+        ("wat oshen iz the larjest on urth", "what ocean is the largest on earth"),
+        ("hoo woz the ferst man on the moon", "who was the first man on the moon"),
+        ("whic hcity has teh most poeple", "which city has the most people"),
+        ("isthe sun a star or aplanet", "is the sun a star or a planet"),
+        ("Whihc river runs thru Paris", "Which river runs through Paris"),
+        ("waht is 3.5 tiems 12", "what is 3.5 times 12"),
+    ],
+)
+def test_what_is_typed_in_haste_or_by_ear_is_read(typed: str, meant: str) -> None:
+    assert correct_typing(typed) == meant
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "wie viele tage hat ein jahr",
+        "quelle est la capitale de la france",
+        "quantos dias tem um ano",
+        "por que el cielo es azul",
+        "hoeveel dagen heeft een jaar",
+        "chi ha dipinto la gioconda",
+        'is it written "recieve" or "recieev"',
+        "mail bob.smiht@exmaple.com about .wmv",
+        "Ist Wrocław in Polnad?",
+    ],
+)
+def test_other_languages_quotes_and_addresses_are_not_read_as_english(question: str) -> None:
+    assert correct_typing(question) == question
 
 
 @pytest.mark.parametrize(
@@ -42,13 +87,15 @@ def test_misspelt_words_are_corrected(typed: str, meant: str) -> None:
 )
 def test_names_numbers_and_other_languages_stay(question: str) -> None:
     assert correct_spelling(question) == question
+    assert correct_typing(question) == question
 
 
 def test_clear_questions_keep_their_words() -> None:
     clear = [row.question for row in load_questions() if row.columns["style"] == "clear"]
-    changed = [question for question in clear if correct_spelling(question) != question]
-    assert len(clear) > 300
-    assert len(changed) <= len(clear) // 100, changed
+    for correct in (correct_spelling, correct_typing):
+        changed = [question for question in clear if correct(question) != question]
+        assert len(clear) > 300
+        assert len(changed) <= len(clear) // 100, changed
 
 
 @pytest.mark.parametrize(
