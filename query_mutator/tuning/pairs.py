@@ -8,6 +8,8 @@ from random import Random
 
 from query_mutator.data import load_questions, load_twins
 from query_mutator.data.messing import STYLES, messy_twin
+from query_mutator.operators import shipped_operators
+from query_mutator.operators.edits import apply_edits
 
 TRAIN = "train"
 
@@ -74,6 +76,17 @@ def generated_pairs(pairs: Iterable[Pair], variants: float, seed: int) -> list[P
                 found += 1
                 made.append(replace(clear, question=messy))
     return made
+
+
+def as_asked(pairs: Iterable[Pair], as_typed: float, random: Random) -> list[Pair]:
+    """The pairs as a tuned model is asked them: after the operator's edits, but for a share."""
+    edits = next(operator.edits for operator in shipped_operators() if operator.tuned)
+    return [
+        pair
+        if random.random() < as_typed
+        else replace(pair, question=apply_edits(pair.question, edits))
+        for pair in pairs
+    ]
 
 
 def split_pairs(

@@ -27,10 +27,10 @@ CHOICES = {
 EXCLUSIVE = {
     "full": (("merged",), "what is merged is an adapter, and all weights are a whole model"),
     "online": (
-        ("batchplan", "pairs", "generated", "keep_clear", "epochs"),
+        ("batchplan", "pairs", "generated", "keep_clear", "as_typed", "epochs"),
         "it learns what comes, in batches made as it comes",
     ),
-    "data": (("pairs", "generated", "keep_clear"), "its rows are learned as they are"),
+    "data": (("pairs", "generated", "keep_clear", "as_typed"), "its rows are learned as they are"),
     "batchplan": (
         ("pack", "pack_max_len", "bucket_edges", "token_budget", "validation_share"),
         "the plan says what is in its batches, and that is all the data",
@@ -101,6 +101,13 @@ class TuningSettings:
         "share of the pairs that teach to leave a clear question alone",
         at_least=0,
         at_most=0.9,
+    )
+    as_typed: float = flag(
+        0.25,
+        "share of the pairs that are learned as they were typed; the others after the edits that "
+        "the operator makes before it asks (1: for a model that other programs ask too)",
+        at_least=0,
+        at_most=1,
     )
     validation_share: float = flag(
         0.05,
