@@ -1,7 +1,7 @@
 """What can be said about an English question, and changed in it, without a model."""
 
-from query_mutator.english.asking import ask_in_full
 from query_mutator.english.asides import drop_asides
+from query_mutator.english.asking import ask_in_full
 from query_mutator.english.chat import calm_down, drop_chatter, write_out
 from query_mutator.english.filler import drop_filler
 from query_mutator.english.names import capitalise_names

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-from query_mutator.english.words import AUXILIARIES, FUNCTION_WORDS, WH_WORDS, words_in
+from query_mutator.english.words import (
+    AUXILIARIES,
+    FUNCTION_WORDS,
+    LONGEST_QUESTION,
+    WH_WORDS,
+    words_in,
+)
 
 LEAST_WORDS = 6
 """Shorter texts tell no story."""
@@ -12,8 +18,6 @@ LEAST_CONTENT = 2
 """Words that say what is asked about, in a question that can stand alone."""
 LEAST_NUMBERS = 2
 """Numbers of a problem that is told as a whole."""
-MOST_CHARACTERS = 4000
-"""Longer texts are left alone."""
 
 _WH = rf"(?:{'|'.join(sorted(WH_WORDS))}|what['’]s|who['’]s|where['’]s)"
 _AUX = rf"(?:{'|'.join(sorted(AUXILIARIES))}|must|may|might)"
@@ -98,7 +102,7 @@ def drop_asides(question: str) -> str:
     'We have 3 cats and 2 dogs. How many animals is that?'
     """
     text = question.strip()
-    if len(text) > MOST_CHARACTERS or len(WORD.findall(text)) < LEAST_WORDS:
+    if len(text) > LONGEST_QUESTION or len(WORD.findall(text)) < LEAST_WORDS:
         return question
     start = _start_of_asking(text)
     if start is None:

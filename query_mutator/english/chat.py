@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from query_mutator.english.spelling import word_counts
-from query_mutator.english.words import FUNCTION_WORDS
+from query_mutator.english.words import FUNCTION_WORDS, LONGEST_QUESTION, words_in
 
 TABLES_FILE = Path(__file__).with_name("chat.toml")
 LETTER_FOLLOWS = frozenset(
@@ -20,7 +20,9 @@ SHOUTED_WORDS = 3
 """Fewer words in capitals are an abbreviation."""
 SHORT = 2
 """Letters of an abbreviation that is another one in capitals."""
-LONGEST = 30
+LONGEST_SHORT = 4
+"""Letters of most abbreviations that are written in capitals."""
+LONGEST_WORD = 30
 PLAIN = 20_000_000
 """Times a word was counted that is not an abbreviation when it is shouted."""
 WORD = re.compile(r"(?<![\w'’])[^\W_]+(?:['’][^\W_]+)*(?![\w'’])")
@@ -30,7 +32,7 @@ LAUGHS = re.compile(
     r"(?<=[^\W_])\s+(?:lo+l|lmf?ao|rofl|haha\w*)(?=\s+\w)(?!\s+(?:mean|stand)s?\b)",
     re.IGNORECASE,
 )
-MARKS = re.compile(r"[!?,;]*(?:[!?]\s*[!?,;]|[,;]\s*[!?])[!?,;\s]*(?=\s|$)|[!?]{2,}")
+MARKS = re.compile(r"[!?,;](?:\s*[!?,;])+")
 
 
 def calm_down(question: str) -> str:
@@ -41,6 +43,8 @@ def calm_down(question: str) -> str:
     >>> calm_down("WHAT DOES USB STAND FOR?"), calm_down("NASA!")
     ('what does USB stand for?', 'NASA!')
     """
+    if len(question) > LONGEST_QUESTION or not WORD.search(question):
+        return question
     text = MARKS.sub(_one_mark, question)
     shouted = len(WORD.findall(text)) >= SHOUTED_WORDS and text.upper() == text != text.lower()
     return WORD.sub(lambda match: _unshouted(match[0]), text) if shouted else text
@@ -54,20 +58,20 @@ def write_out(question: str) -> str:
     >>> write_out("is the letter u a vowel, and is it in R, Ur or U?")
     'is the letter u a vowel, and is it in R, Ur or U?'
     """
+    if len(question) > LONGEST_QUESTION:
+        return question
     tables = _tables()
     written, digits = tables["write"], tables["digits"]
 
     def put(match: re.Match[str]) -> str:
         word = match[0]
-        before = _last_word(question[: match.start()])
-        after = _first_word(question[match.end() :])
+        said = question[max(0, match.start() - LONGEST_WORD) : match.start()].rstrip()
+        before = _last_word(said)
+        after = _first_word(question[match.end() : match.end() + LONGEST_WORD])
         if word in digits and (before in digits[word]["after"] or after in digits[word]["before"]):
             return str(digits[word]["meant"])
         named = after in ("mean", "means", "stand", "stands") or before in ("word", "abbreviation")
-        begins = (
-            not question[: match.start()].strip() or question[: match.start()].rstrip()[-1] in ".!?"
-        )
-        if named or (word[0].isupper() and not begins):
+        if named or (word[0].isupper() and said and said[-1] not in ".!?"):
             return word
         meant = written.get(word if len(word) <= SHORT else word.casefold())
         if meant is None or (len(word) == 1 and word != "i" and before in LETTER_FOLLOWS):
@@ -85,6 +89,8 @@ def drop_chatter(question: str) -> str:
     >>> drop_chatter("what does lol mean"), drop_chatter("lol")
     ('what does lol mean', 'lol')
     """
+    if len(question) > LONGEST_QUESTION:
+        return question
     before, text = "", LAUGHS.sub(".", " ".join(question.split()))
     between, opening, closing = _chatter()
     while before != text:
@@ -103,16 +109,16 @@ def _joined(match: re.Match[str]) -> str:
     return " " if interrupted else f"{strong} "
 
 
-INTERRUPTED = frozenset(
-    "the a an of in on at to for with from by and or but so is are was were do does did you i we they "
-    "who which what how many much that my your called like not when where if as".split()
+INTERRUPTED = words_in(
+    "the a an of in on at to for with from by and or but so is are was were do does did you i we "
+    "they who which what how many much that my your called like not when where if as"
 )
 """Words that no clause ends with: a comma after them belongs to what was put in."""
 
 
 def _unshouted(word: str) -> str:
     lower = word.casefold()
-    if lower in FUNCTION_WORDS or len(word) > 5:
+    if lower in FUNCTION_WORDS or len(word) > LONGEST_SHORT:
         return lower
     return lower if word_counts().get(lower, 0) >= PLAIN else word
 
@@ -122,12 +128,12 @@ def _one_mark(match: re.Match[str]) -> str:
 
 
 def _last_word(text: str) -> str:
-    found = re.search(r"[\w'’]+(?=\W{0,2}$)", text[-LONGEST:])
+    found = re.search(r"[\w'’]+(?=\W{0,2}$)", text)
     return found[0].casefold() if found else ""
 
 
 def _first_word(text: str) -> str:
-    found = re.match(r" ([\w'’]+)", text[:LONGEST])
+    found = re.match(r" ([\w'’]+)", text)
     return found[1].casefold() if found else ""
 
 
