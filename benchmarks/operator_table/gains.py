@@ -44,7 +44,7 @@ def gains_of(
     """
     ways = [UNCHANGED, *operators]
     values = np.array([[measure(row.ways[name]) for name in ways] for row in rows])
-    known = ~np.isnan(values.reshape(len(rows), -1)).any(1)
+    known = ~np.isnan(values.reshape(len(rows), len(ways))).any(1)
     if not operators or not known.any():
         return {}
     gains = values[known, 1:] - values[known, :1]
