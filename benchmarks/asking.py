@@ -34,10 +34,10 @@ def check_shipped(adapter: Path) -> None:
         )
 
 
-def embedded(
+def settings_for(
     operators: Sequence[Operator], *, rewriter: str | None = None, **changes: Any
 ) -> ModelSettings:
-    """How the embedded model is asked, with what it answered kept; other fields are `changes`.
+    """How models are asked: the embedded one, answers kept, unless `changes` say otherwise.
 
     Its rewriter is the shipped one where none is named, and none where no operator asks it.
     """

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.asking import embedded, open_asker
+from benchmarks.asking import open_asker, settings_for
 from query_mutator.base.errors import UserError
 from query_mutator.base.progress import Doing
 from query_mutator.base.tables import layout
@@ -61,7 +61,7 @@ def ask(args: argparse.Namespace, names: Sequence[str]) -> Sides:
     questions = [question for question in load_questions() if question.split == args.split]
     pairs = choose_pairs(questions, load_twins(), most=args.pairs, asked=len(questions))
     operators = named_operators(names)
-    settings = embedded(operators, rewriter=args.rewriter, faithful=not args.no_faithful)
+    settings = settings_for(operators, rewriter=args.rewriter, faithful=not args.no_faithful)
     both = [question for pair in pairs for question in (pair.clear, pair.messy)]
     found: dict[str, Measured] = {}
     doing = Doing(len(both), 0, doing="asking", noun="question")

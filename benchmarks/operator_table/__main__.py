@@ -71,7 +71,7 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def make(args: argparse.Namespace, *, again: str) -> Any:
     """The table, with a row for each question that is asked for; those it has are not asked."""
-    from benchmarks.asking import embedded, open_asker
+    from benchmarks.asking import open_asker, settings_for
     from benchmarks.operator_table.asking import ask, calls_needed, conditions
     from benchmarks.operator_table.questions import wordings
     from benchmarks.operator_table.rows import TableFile
@@ -87,7 +87,7 @@ def make(args: argparse.Namespace, *, again: str) -> Any:
         raise UserError(f"there is no question in the split {args.split}")
     operators = named_operators([name.strip() for name in args.operators.split(",") if name])
     changes: dict[str, Any] = {"cache_file": None} if args.no_cache else {}
-    settings = embedded(
+    settings = settings_for(
         operators,
         rewriter=args.rewriter,
         server=args.server,

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.asking import embedded, open_asker
+from benchmarks.asking import open_asker, settings_for
 from query_mutator.base.terminal import OneLineParser, progress_bar
 from query_mutator.data import load_questions, sample_questions
 from query_mutator.operators import load_operators
@@ -34,7 +34,7 @@ def ask(args: argparse.Namespace) -> None:
     operators = load_operators([])
     chosen = sample_questions(questions, args.questions)
     with (
-        open_asker(operators, embedded(operators, slots=8)) as asker,
+        open_asker(operators, settings_for(operators, slots=8)) as asker,
         args.output.open("w", encoding="utf-8") as file,
         progress_bar(len(chosen), 0, doing="asking ") as bar,
     ):
