@@ -201,6 +201,7 @@ def test_flags_in_documents_exist(document: Path) -> None:
         "query_mutator/bench/command.py",
         "benchmarks/faithfulness.py",
         "benchmarks/learning/__main__.py",
+        "benchmarks/operator_table/__main__.py",
         "query_mutator/reports/html/__init__.py",
         "query_mutator/servers/embedded.py",
         "query_mutator/servers/simulated/__main__.py",

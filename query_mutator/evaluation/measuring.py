@@ -35,6 +35,8 @@ class Tried:
     mutator_calls: int
     seconds: float
     """What its calls took the server, also where they were made long ago."""
+    cut: bool = False
+    """Whether the answer ended at its limit of tokens; records of before do not tell."""
 
 
 @dataclass(frozen=True)
@@ -161,4 +163,5 @@ def _tried(
         len(answered),
         len(mutated),
         sum(call.reply.served_s for call in (*answered, *mutated)),
+        state.answer_cut,
     )
