@@ -11,6 +11,7 @@ from typing import Any
 from query_mutator.base.errors import UserError
 
 AUTO = "auto"
+BETTER, LAST = "better", "last"
 LARGEST_WEIGHT = 1e6
 """With larger ones a loss could leave the range of float32."""
 
@@ -34,6 +35,17 @@ def batch_size(text: str | float) -> int | str:
     ('auto', 8)
     """
     return AUTO if text == AUTO else whole_number(text)
+
+
+def answer_to_keep(text: str | float) -> str:
+    """Which of two answers is kept: `better` or `last`.
+
+    >>> answer_to_keep("last")
+    'last'
+    """
+    if text not in (BETTER, LAST):
+        raise ValueError(f"{text} is neither")
+    return str(text)
 
 
 def at_least(least: int, most: int = 2**32 - 1) -> Callable[[str], int]:
@@ -67,6 +79,7 @@ KINDS: dict[Any, str] = {
     float: "a number",
     str: "text",
     batch_size: "auto or a whole number",
+    answer_to_keep: f"{BETTER} or {LAST}",
     whole_number: "a whole number",
 }
 """What a flag's value must be, by how it is read."""

@@ -244,7 +244,14 @@ def _measure(
     trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
 ) -> Records:
     """The questions of the plan, asked; what an interruption leaves is kept."""
-    asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
+    asking = Asking(
+        trained.operators,
+        trained.view,
+        task.objective,
+        models.roles,
+        trained.policy,
+        trained.keeper,
+    )
     with refused(f"cannot write to {plan.directory}"):
         records = Records(plan.directory, conditions(asking, settings, task, models))
     try:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from query_mutator.data import Question
 from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_flow, rewrite_flow
 from query_mutator.environment.greedy import Predictor, greedy_flow
+from query_mutator.environment.keeping import Keeper
 from query_mutator.environment.scoring import score_flow
 from query_mutator.models.calls import Failure, Outcome
 from query_mutator.models.roles import Roles
@@ -50,6 +51,8 @@ class Measured:
     """Unchanged, and by each operator alone."""
     policy: Tried | None = None
     failure: str = ""
+    last_kept: Tried | None = None
+    """As the policy would have it if its last answer were always kept; None where it is."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -65,6 +68,8 @@ class Asking:
     roles: Roles
     policy: Predictor | None = None
     """None where only the single operators are of interest."""
+    keeper: Keeper | None = None
+    """What says which answer the policy keeps; None where that is the last."""
 
 
 def fingerprint(question: Question) -> str:
@@ -76,7 +81,7 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
     """The flow of one question: unchanged, by each operator, and as the policy would have it."""
     ways: dict[str, Tried] = {}
 
-    def result(policy: Tried | None, failure: str) -> Measured:
+    def result(policy: Tried | None, failure: str, last_kept: Tried | None = None) -> Measured:
         return Measured(
             question.id,
             question.question,
@@ -86,6 +91,7 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
             ways,
             policy,
             failure,
+            last_kept,
         )
 
     state, answer = await opening_flow(
@@ -113,14 +119,24 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
     policy = await policy_flow(question, asking)
     if isinstance(policy, Failure):
         return result(None, policy.reason)
-    return result(policy, "")
+    if asking.keeper is None:
+        return result(policy, "")
+    last_kept = await policy_flow(question, replace(asking, keeper=None))
+    if isinstance(last_kept, Failure):
+        return result(None, last_kept.reason)
+    return result(policy, "", last_kept)
 
 
 async def policy_flow(question: Question, asking: Asking) -> Tried | Failure:
     """What the policy makes of the question, or why a call has failed."""
     assert asking.policy is not None
     episode = await greedy_flow(
-        asking.policy, question.question, asking.operators, asking.view, asking.roles
+        asking.policy,
+        question.question,
+        asking.operators,
+        asking.view,
+        asking.roles,
+        keeper=asking.keeper,
     )
     if episode.failure is not None:
         return episode.failure
