@@ -77,8 +77,8 @@ class Findings:
     facts_known: bool
     """Whether answers are scored by key facts; else the correlation is not given them."""
     kept_share: float | None = None
-    """Of the questions that the policy rewrote, the share where an answer to a rewrite is kept.
-    None where it keeps the last answer, or rewrote none."""
+    """Of the questions whose last answer is another than their first, the share where an answer to
+    a rewrite is kept. None where the last answer always is, or where there are no such questions."""
     apart: dict[str, Difference] = field(default_factory=dict)
     """The policy against the unchanged question in facts and in wording, where the objective
     tells them; the intervals hold together."""
@@ -145,12 +145,14 @@ def with_last_kept(heldout: Sequence[Measured]) -> list[Tried]:
 
 
 def _kept_share(heldout: Sequence[Measured]) -> float | None:
-    prompts = [
-        (one.policy.prompt, one.ways[UNCHANGED].prompt)
+    kept = [
+        one.policy.prompt != one.ways[UNCHANGED].prompt
         for one in heldout
-        if one.policy is not None and one.policy.operators
+        if one.policy is not None
+        and one.last_kept is not None
+        and one.last_kept.answer != one.ways[UNCHANGED].answer
     ]
-    return float(np.mean([kept != asked for kept, asked in prompts])) if prompts else None
+    return float(np.mean(kept)) if kept else None
 
 
 def gained_in_parts(heldout: Sequence[Measured]) -> dict[str, Numbers]:

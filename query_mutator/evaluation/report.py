@@ -91,7 +91,7 @@ def _kept_line(findings: Findings) -> list[str]:
     if findings.kept_share is None:
         return []
     return [
-        f"of the questions that it rewrote, it kept the answer to a rewrite in "
+        "where a rewrite brought another answer, it kept one to a rewrite in "
         f"{findings.kept_share:.0%}, else the first answer"
     ]
 
