@@ -77,8 +77,8 @@ class Findings:
     facts_known: bool
     """Whether answers are scored by key facts; else the correlation is not given them."""
     kept_share: float | None = None
-    """Of the questions whose last answer is another than their first, the share where an answer to
-    a rewrite is kept. None where the last answer always is, or where there are no such questions."""
+    """Of the questions whose last answer is another than their first, the share where one to a
+    rewrite is kept. None where the last always is, or where there are no such questions."""
     apart: dict[str, Difference] = field(default_factory=dict)
     """The policy against the unchanged question in facts and in wording, where the objective
     tells them; the intervals hold together."""
