@@ -12,6 +12,7 @@ from query_mutator.base.errors import UserError
 from query_mutator.base.terminal import OneLineParser
 
 AUTO = "auto"
+BETTER, LAST = "better", "last"
 LARGEST_WEIGHT = 1e6
 """With larger ones a loss could leave the range of float32."""
 
@@ -35,6 +36,17 @@ def batch_size(text: str | float) -> int | str:
     ('auto', 8)
     """
     return AUTO if text == AUTO else whole_number(text)
+
+
+def answer_to_keep(text: str | float) -> str:
+    """Which of two answers is kept: `better` or `last`.
+
+    >>> answer_to_keep("last")
+    'last'
+    """
+    if text not in (BETTER, LAST):
+        raise ValueError(f"{text} is neither")
+    return str(text)
 
 
 def at_least(least: int, most: int = 2**32 - 1) -> Callable[[str], int]:
@@ -68,6 +80,7 @@ KINDS: dict[Any, str] = {
     float: "a number",
     str: "text",
     batch_size: "auto or a whole number",
+    answer_to_keep: f"{BETTER} or {LAST}",
     whole_number: "a whole number",
 }
 """What a flag's value must be, by how it is read."""

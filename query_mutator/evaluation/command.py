@@ -254,6 +254,7 @@ def _measure(
         models.roles,
         trained.policy,
         contenders_of(models, trained.operators),
+        trained.keeper,
     )
     with refused(f"cannot write to {plan.directory}"):
         records = Records(plan.directory, conditions(asking, settings, task, models))

@@ -11,6 +11,7 @@ from typing import Any
 from query_mutator.data import Question
 from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_flow, rewrite_flow
 from query_mutator.environment.greedy import Predictor, greedy_flow
+from query_mutator.environment.keeping import Keeper
 from query_mutator.environment.scoring import score_flow
 from query_mutator.evaluation.contenders import Contender
 from query_mutator.models.calls import Failure, Outcome
@@ -55,6 +56,8 @@ class Measured:
     failure: str = ""
     contenders: dict[str, Tried] = field(default_factory=dict)
     """By each adapter to compare, asked alone."""
+    last_kept: Tried | None = None
+    """As the policy would have it if its last answer were always kept; None where it is."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -71,6 +74,8 @@ class Asking:
     policy: Predictor | None = None
     """None where only the single operators are of interest."""
     contenders: Sequence[Contender] = ()
+    keeper: Keeper | None = None
+    """What says which answer the policy keeps; None where that is the last."""
 
 
 def fingerprint(question: Question) -> str:
@@ -86,7 +91,7 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
     ways: dict[str, Tried] = {}
     contenders: dict[str, Tried] = {}
 
-    def result(policy: Tried | None, failure: str) -> Measured:
+    def result(policy: Tried | None, failure: str, last_kept: Tried | None = None) -> Measured:
         return Measured(
             question.id,
             question.question,
@@ -97,6 +102,7 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
             policy,
             failure,
             contenders,
+            last_kept,
         )
 
     state, answer = await opening_flow(
@@ -127,14 +133,24 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
     policy = await policy_flow(question, asking)
     if isinstance(policy, Failure):
         return result(None, policy.reason)
-    return result(policy, "")
+    if asking.keeper is None:
+        return result(policy, "")
+    last_kept = await policy_flow(question, replace(asking, keeper=None))
+    if isinstance(last_kept, Failure):
+        return result(None, last_kept.reason)
+    return result(policy, "", last_kept)
 
 
 async def policy_flow(question: Question, asking: Asking) -> Tried | Failure:
     """What the policy makes of the question, or why a call has failed."""
     assert asking.policy is not None
     episode = await greedy_flow(
-        asking.policy, question.question, asking.operators, asking.view, asking.roles
+        asking.policy,
+        question.question,
+        asking.operators,
+        asking.view,
+        asking.roles,
+        keeper=asking.keeper,
     )
     if episode.failure is not None:
         return episode.failure

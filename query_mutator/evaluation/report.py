@@ -61,6 +61,7 @@ def as_text(
         _table([("", "questions", "unchanged", "policy", "difference"), *gains]),
         "the policy chose: "
         + ", ".join(f"{name} {share:.0%}" for name, share in findings.chosen.items()),
+        *_kept_line(findings),
         *_length_line(findings),
         *_judge_line(judge),
         *(gap_as_text(gap, best) if gap else []),
@@ -97,6 +98,15 @@ def several_as_text(together: Together, conclusion: Conclusion) -> str:
             conclusion.sentence,
         ]
     )
+
+
+def _kept_line(findings: Findings) -> list[str]:
+    if findings.kept_share is None:
+        return []
+    return [
+        "where a rewrite brought another answer, it kept one to a rewrite in "
+        f"{findings.kept_share:.0%}, else the first answer"
+    ]
 
 
 def _length_line(findings: Findings) -> list[str]:

@@ -29,6 +29,8 @@ VERSION = 1
 KEPT = 3
 POLICY = "policy."
 """Begins the names of a policy's tensors."""
+KEEPER = "keeper"
+"""Names, among the plain values, what says which answer to keep."""
 STATE = "state"
 """The tensor that holds the plain values, as the bytes of a JSON text: a safetensors header, where
 they could also be, is limited in size."""
