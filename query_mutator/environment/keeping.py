@@ -20,7 +20,7 @@ from query_mutator.environment.episodes import EpisodeState
 from query_mutator.environment.features import answer_features
 from query_mutator.models.encoders import Vectors
 from query_mutator.models.flows import Encode
-from query_mutator.operators import named_operators
+from query_mutator.operators import Operator, named_operators
 
 Differences = tuple[float, ...]
 """How a new answer differs from the one kept so far: a number for each of `LOOKS_AT`."""
@@ -145,7 +145,7 @@ async def kept_flow(keeper: Keeper | None, before: EpisodeState, after: EpisodeS
     undone = replace(before, tried=after.tried, steps_left=after.steps_left)
     if after.answer == before.answer:
         return Choice(undone, False)
-    tidied = _tidied(before.original)
+    tidied = _tidy().edit(before.original)
     texts = before.original, tidied, before.answer, after.answer
     differences = differences_of(before, after, tidied, await Encode(texts))
     if keeper.expected_gain(differences) > 0:
@@ -153,10 +153,10 @@ async def kept_flow(keeper: Keeper | None, before: EpisodeState, after: EpisodeS
     return Choice(undone, False, differences)
 
 
-@functools.lru_cache(maxsize=4096)
-def _tidied(question: str) -> str:
+@functools.cache
+def _tidy() -> Operator:
     (tidy,) = named_operators(["tidy"])
-    return tidy.edit(question)
+    return tidy
 
 
 def differences_of(
