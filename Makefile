@@ -14,7 +14,10 @@ DEMO_FLAGS := --server embedded --num-questions 40 --num-env-steps 640 --num-pro
 	--only-operators qa,one_sentence,fact_first,step_by_step,tidy \
 	--eval-questions 24 --eval-sample 24
 
-.PHONY: help setup dev demo test nightly soak lint format type clean
+REWRITER_FLAGS := --generated 0.6 --keep-clear 0.12 --validation-share 0.03 --epochs 1 --lr 2e-3 \
+	--lora-rank 16 --seed 1
+
+.PHONY: help setup dev demo test nightly soak rewriter lint format type clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -35,6 +38,9 @@ nightly: $(DEV_READY) lint type ## as test, with more seeds and other random exa
 
 soak: $(DEV_READY) ## 50,000 steps on a simulated server: does anything grow or slow down?
 	$(BIN)/python -m benchmarks.soak
+
+rewriter: $(USER_READY) ## train the shipped rewriter anew, into rewriters/clarify
+	$(BIN)/python train_mutator_lm.py --output rewriters/clarify $(REWRITER_FLAGS)
 
 lint: $(DEV_READY) ## check style, and that imports go one way
 	$(BIN)/python -m ruff check .

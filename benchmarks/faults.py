@@ -155,7 +155,7 @@ def learn(
             counted.valid += int(storage.valid.sum())
             counted.failed += int((~storage.valid).sum())
             if counted.valid >= valid_steps:
-                counted.share_of_gap = task.share_of_gap(greedy_value(task, policy))
+                counted.share_of_gap = task.share_of_gap(greedy_value(task, policy).value)
                 break
         counted.failures_by_kind = dict(client.counts().failures_by_kind)
     return counted

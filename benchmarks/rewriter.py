@@ -17,29 +17,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.asking import open_asker, settings_for
 from query_mutator.base.errors import UserError
 from query_mutator.base.progress import Doing
 from query_mutator.base.tables import layout
 from query_mutator.base.terminal import OneLineParser, as_main, leave
 from query_mutator.data import load_questions, load_twins
 from query_mutator.data.twins import CLEAR
-from query_mutator.environment.episodes import EpisodeView
-from query_mutator.environment.scoring import scoring_runner
 from query_mutator.evaluation.apart import FACTS
 from query_mutator.evaluation.gap import SCORE, find_gap
 from query_mutator.evaluation.gap_text import gap_as_text
-from query_mutator.evaluation.measuring import UNCHANGED, Asking, Measured, measure_flow
+from query_mutator.evaluation.measuring import UNCHANGED, Measured
 from query_mutator.evaluation.moved import with_interval
 from query_mutator.evaluation.pairs import choose_pairs
 from query_mutator.evaluation.statistics import paired_differences
-from query_mutator.models.cache import default_cache_file
-from query_mutator.models.session import open_models
-from query_mutator.models.settings import ModelSettings
-from query_mutator.objectives import Weights, load_objective
 from query_mutator.operators import named_operators
-from query_mutator.servers.rewriters import SHIPPED
 
-ANSWER_TOKENS = 40
 Sides = list[tuple[Measured, Measured]]
 
 
@@ -63,37 +56,17 @@ def run(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def check_shipped(adapter: Path) -> None:
-    """Refuses to measure the model by itself where its adapter was asked for and is not there."""
-    if not adapter.is_file():
-        raise UserError(
-            f"the shipped rewriter is not there ({adapter.name}): give another by --rewriter PATH, "
-            "or measure the model by itself by --rewriter none"
-        )
-
-
 def ask(args: argparse.Namespace, names: Sequence[str]) -> Sides:
     """The clear and the messy wording of each pair, in every way."""
     questions = [question for question in load_questions() if question.split == args.split]
     pairs = choose_pairs(questions, load_twins(), most=args.pairs, asked=len(questions))
     operators = named_operators(names)
-    if args.rewriter is None and any(operator.tuned for operator in operators):
-        check_shipped(SHIPPED)
-    settings = ModelSettings(
-        server="embedded",
-        rewriter=args.rewriter,
-        faithful=not args.no_faithful,
-        max_tokens_answer=ANSWER_TOKENS,
-        cache_file=default_cache_file(),
-    )
-    objective = load_objective("answer", Weights())
+    settings = settings_for(operators, rewriter=args.rewriter, faithful=not args.no_faithful)
     both = [question for pair in pairs for question in (pair.clear, pair.messy)]
     found: dict[str, Measured] = {}
     doing = Doing(len(both), 0, doing="asking", noun="question")
-    with open_models(settings) as models, doing as progress:
-        asking = Asking(operators, EpisodeView(len(operators), 1), objective, models.roles)
-        runner = scoring_runner(objective, models, None)
-        for _, measured in runner.each(measure_flow(question, asking) for question in both):
+    with open_asker(operators, settings) as asker, doing as progress:
+        for measured in asker.each(both):
             if not measured.failure:
                 # The rewriter alone stands where an evaluation has its policy.
                 found[measured.id] = replace(measured, policy=measured.ways[names[0]])

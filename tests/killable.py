@@ -42,10 +42,12 @@ def command(
     watched: Path | None = None,
     kill_at: int = 0,
     largest_file: int = 0,
+    room: int = 0,
 ) -> None:
     """Runs a command as its script does, with what it says in `log`.
 
-    It is killed at the `kill_at`-th time it touches a file in `watched`.
+    It is killed at the `kill_at`-th time it touches a file in `watched`; with `room`, it is given
+    no more than so many bytes of memory once the file `watched` is written.
     """
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
@@ -53,7 +55,9 @@ def command(
     model_settings.PAUSES = SHORT_PAUSES
     if largest_file:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
-    if watched:
+    if watched and room:
+        limit_memory_after(watched, room)
+    elif watched:
         kill_self_at(watched, kill_at)
     code = main(argv)
     sys.stdout.flush()
@@ -119,3 +123,15 @@ def kill_self_at(watched: Path, kill_at: int) -> None:
 
     if kill_at:
         sys.addaudithook(on_event)
+
+
+def limit_memory_after(written: Path, room: int) -> None:
+    """Refuses this process more than `room` further bytes of memory once a file is written."""
+
+    def on_event(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "os.rename" and str(arguments[1]) == str(written):
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            limit = pages * resource.getpagesize() + room
+            resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+
+    sys.addaudithook(on_event)

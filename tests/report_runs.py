@@ -121,7 +121,7 @@ def write_evaluation(run: Path, evaluation: dict[str, Any]) -> None:
 
 
 def evaluation_of(name: str) -> dict[str, Any]:
-    """An evaluation.json with one way, one operator, one category and a gap told of that name."""
+    """An evaluation.json with one of each thing, told of that name."""
     lead = {"mean": 0.12, "low": 0.05, "high": 0.19, "groups": 40}
     way = {"score": 0.5, "target_calls": 1.0, "mutator_calls": 0.0, "seconds": 0.1}
     way |= {"facts": 0.4, "wording": 0.6}
@@ -131,6 +131,11 @@ def evaluation_of(name: str) -> dict[str, Any]:
         "questions": 40,
         "ways": [{"name": "unchanged", "policy_ahead": lead, **way}],
         "operators": [{"name": name, "policy_ahead": {**lead, "low": -0.1}, **way}],
+        "contenders": [{"name": f"by {name}", "policy_ahead": lead, **way}],
+        "styles": [
+            {"style": "clear", "questions": 20, "ways": {name: {"score": lead, "facts": lead}}},
+            {"style": "messy", "questions": 20, "ways": {f"by {name}": {"score": lead}}},
+        ],
         "apart": {"facts": {**lead, "mean": 0.03, "low": -0.02}, "wording": lead},
         "gap": {
             "pairs": 30,

@@ -23,8 +23,8 @@ import torch
 from batching import BatchPlan
 from batching.generation import LengthCache
 from query_mutator import cli
+from query_mutator.base.adapter_files import PEFT_DIRECTORY
 from query_mutator.runs.directory import CONFIG, SUMMARY, timed_directory
-from query_mutator.tuning.adapter import ADAPTER
 from query_mutator.tuning.apart import packing_of
 from query_mutator.tuning.base_model import load_base_model
 from query_mutator.tuning.material import Material, load_material
@@ -115,10 +115,10 @@ def test_a_line_trains_as_it_is_written(lines: Lines, line: str) -> None:
     done = lines[1][line]
     assert done.process.returncode == 0, done.process.stderr
     assert LINES[line] in done.process.stdout
-    assert str(done.output.relative_to(lines[0]) / ADAPTER) in done.process.stdout
+    assert str(done.output.relative_to(lines[0]) / PEFT_DIRECTORY) in done.process.stdout
     told = done.process.stderr.splitlines()
     assert all(line.startswith("step ") for line in told if line), "looks, and no warning"
-    assert (done.output / ADAPTER / "adapter_model.safetensors").is_file()
+    assert (done.output / PEFT_DIRECTORY / "adapter_model.safetensors").is_file()
     assert done.read(SUMMARY)["finished"]
     assert done.read(SUMMARY)["looks"][-1]["loss"] < done.read(SUMMARY)["looks"][0]["loss"]
 

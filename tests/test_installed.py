@@ -103,3 +103,10 @@ def test_missing_and_changed_weights_are_told_in_a_line(tmp_path: Path) -> None:
 def test_setup_says_where_the_weights_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["setup"]) == 0
     assert capsys.readouterr().out.count(" is at ") == 2
+
+
+def test_the_shipped_rewriter_is_installed(installed: Path, tmp_path: Path) -> None:
+    asked = "from query_mutator.servers.rewriters import find_rewriter; print(find_rewriter(None))"
+    told = run(installed.with_name("python"), "-P", "-c", asked, cwd=tmp_path).stdout
+    assert "site-packages" in told
+    assert "clarify.gguf" in told

@@ -16,7 +16,7 @@ from benchmarks.learning.__main__ import main
 from benchmarks.learning.learners import LEARNERS, TaskEnv, steps_per_update
 from benchmarks.learning.measured import load_measured, parted
 from benchmarks.learning.report import as_text, summarised
-from benchmarks.learning.tasks import Task, observe, simulated_task
+from benchmarks.learning.tasks import Judged, Task, observe, simulated_task
 from query_mutator.data import load_questions
 from query_mutator.evaluation.measuring import Measured, Tried
 from query_mutator.models.encoders import Encoder
@@ -43,9 +43,9 @@ def test_a_learner_is_measured_at_exactly_the_budgets(
             return super().step(action)
 
     class WatchedTask(Task):
-        def value(self, actions: Any) -> float:
+        def judged(self, actions: Any) -> Judged:
             measured_at.append(taken["steps"])
-            return super().value(actions)
+            return super().judged(actions)
 
     monkeypatch.setattr(learners, "TaskEnv", CountedEnv)
     budgets = [steps_per_update(), 3 * steps_per_update()]
@@ -66,7 +66,7 @@ def test_a_seed_decides_what_is_learned(name: str, task: Task) -> None:
 @pytest.mark.parametrize("name", LEARNING)
 def test_every_learner_learns(name: str, task: Task) -> None:
     budget = 8 * steps_per_update()
-    assert task.share_of_gap(LEARNERS[name](task, 0, [budget])[budget]) > 0.2
+    assert task.share_of_gap(LEARNERS[name](task, 0, [budget])[budget].value) > 0.2
 
 
 def walk(task: Task, seed: int, index: int, action: int, reset_seed: int | None) -> list[int]:

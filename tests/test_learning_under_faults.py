@@ -100,7 +100,7 @@ def test_what_is_learned_is_as_good_at_the_same_number_of_valid_steps(encoder: E
     for seed in seeds(2, at_night=5):
         task = simulated_task(seed, questions, observed)
         steps = 8 * steps_per_update()
-        without = task.share_of_gap(ours(task, seed, [steps])[steps])
+        without = task.share_of_gap(ours(task, seed, [steps])[steps].value)
         learned = learn(task, seed, steps, faults_of_every_kind(FAILED_SHARE, seed=seed))
         assert learned.failed / (learned.valid + learned.failed) > 0.2
         assert steps <= learned.valid < steps + steps_per_update()

@@ -176,6 +176,9 @@ def test_facts_wording_and_the_gap_between_twins_are_shown(tmp_path: Path) -> No
     assert "Asked clearly, 30 questions score +0.250 higher than as people type them" in page.text
     assert "tidy (mutator model)" in page.text
     assert "48 %" in page.text
+    assert "What is gained over the question unchanged, on 20 messy questions" in page.text
+    assert "What is gained over the question unchanged, on 20 clear questions" in page.text
+    assert page.text.count("by tidy") == 2, "a contender, among the leads and the gains by style"
 
 
 @pytest.mark.parametrize(
@@ -184,11 +187,16 @@ def test_facts_wording_and_the_gap_between_twins_are_shown(tmp_path: Path) -> No
         *("all", [], {}, {"sides": 7}, {"sides": {"score": []}}),
         {"sides": {"score": {"gap": "wide"}}},
         {"sides": {"score": {}}, "closers": [{"closes": {"score": 7}}, {"closes": 7}, {}]},
+        [
+            {"style": "clear", "ways": 7},
+            {"style": "messy", "ways": {"tidy": 7, "qa": {"score": 7}}},
+        ],
     ],
 )
 def test_a_gap_that_is_none_disturbs_nothing(tmp_path: Path, gap: object) -> None:
     lines = [transition(number) for number in range(20)]
-    evaluation = evaluation_of("tidy") | {"gap": gap, "apart": gap}
+    evaluation = evaluation_of("tidy") | {"gap": gap, "apart": gap, "styles": gap}
+    evaluation |= {"contenders": gap}
     run = write_run(tmp_path / "run", lines, evaluation=evaluation)
     assert "The policy helps" in Parsed(write_report([run], tmp_path / "page.html")).text
 

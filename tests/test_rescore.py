@@ -124,6 +124,10 @@ def test_the_scores_are_those_that_the_run_would_have_been_paid(
         for name in SCORES:
             assert line.pop(name) == pytest.approx(wanted[name], abs=1e-9), name
         terms = line.pop("terms")
+        if dropped := line.pop("dropped", None):
+            again = wanted["dropped"]
+            assert dropped["answer"] == again["answer"]
+            assert dropped["score"] == pytest.approx(again["score"], abs=1e-9)
         assert set(terms) == set(wanted["terms"])
         assert line == {name: value for name, value in old.items() if name in line}
         for name, term in terms.items():

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.rewriter import check_shipped, main, tables
+from benchmarks.asking import check_shipped
+from benchmarks.rewriter import main, tables
 from query_mutator.base.errors import UserError
 
 

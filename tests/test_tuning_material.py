@@ -19,12 +19,12 @@ import pytest
 from batching import load_tokenizer
 from batching.streaming.puzzle_server import PuzzleServer
 from query_mutator import cli
+from query_mutator.base.adapter_files import PEFT_DIRECTORY, PEFT_WEIGHTS
 from query_mutator.base.errors import UserError
 from query_mutator.base.locks import LOCK, only_writer
 from query_mutator.data import load_questions
 from query_mutator.models.encoders import load_encoder
 from query_mutator.runs.directory import CONFIG, SUMMARY, TRANSITIONS
-from query_mutator.tuning.adapter import ADAPTER, ADAPTER_WEIGHTS
 from query_mutator.tuning.online import FollowedRun, is_written_to
 from query_mutator.tuning.pair_files import read_pairs, written_pairs
 from query_mutator.tuning.pairs import (
@@ -232,7 +232,7 @@ def test_command_lines_of_other_documents_run_as_written(model: str, tmp_path: P
     }.items():
         assert cli.main(["train", "sft", *sft(model, str(data), tmp_path / name, *flags)]) == 0
         tokens[name] = summary_of(tmp_path / name)["tokens"]
-        assert (tmp_path / name / ADAPTER).is_dir()
+        assert (tmp_path / name / PEFT_DIRECTORY).is_dir()
     assert tokens["buckets"] == tokens["packed"] < tokens["planned"]  # of which nothing is held out
     assert summary_of(tmp_path / "packed")["steps"] < summary_of(tmp_path / "buckets")["steps"]
 
@@ -380,7 +380,7 @@ def test_a_stop_while_nothing_comes_keeps_what_was_learned(
     assert "--resume" not in told.out + told.err
     if gained:
         assert code == 0
-        assert (made / ADAPTER / ADAPTER_WEIGHTS).is_file()
+        assert (made / PEFT_DIRECTORY / PEFT_WEIGHTS).is_file()
         assert summary_of(made)["steps"] >= 1
     else:
         assert code == 2

@@ -12,12 +12,12 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from batching import load_tokenizer
+from query_mutator.base.weights import EMBEDDED
 from query_mutator.operators.tuned import TUNED_INSTRUCTION, tuned_messages
 from query_mutator.servers.embedded import start_embedded
 from query_mutator.tuning.base_model import BaseModel, load_base_model
 from query_mutator.tuning.pairs import Pair
 from query_mutator.tuning.prompts import PromptWriter
-from query_mutator.tuning.settings import EMBEDDED
 from query_mutator.tuning.validation import greedy_tokens
 from tests.tiny_models import SPECIAL, make_llama, make_tokenizer
 

@@ -13,9 +13,10 @@ import pytest
 import safetensors.torch
 import torch
 
+from query_mutator.base.adapter_files import PEFT_DIRECTORY, PEFT_WEIGHTS
 from query_mutator.runs import tags
+from query_mutator.runs.checkpoints import read_checkpoint, write_checkpoint
 from query_mutator.runs.directory import CHECKPOINTS, CONFIG, SUMMARY, TENSORBOARD
-from query_mutator.tuning.adapter import ADAPTER, ADAPTER_WEIGHTS
 from tests import killable
 from tests.killable import ended, until
 from tests.tiny_models import make_llama, make_model
@@ -64,7 +65,7 @@ def flags(model: str, pairs: str, output: Path, *more: str) -> list[str]:
 
 
 def adapter_of(output: Path) -> bytes:
-    return (output / ADAPTER / ADAPTER_WEIGHTS).read_bytes()
+    return (output / PEFT_DIRECTORY / PEFT_WEIGHTS).read_bytes()
 
 
 def last_checkpoint(output: Path) -> dict[str, torch.Tensor]:
@@ -98,7 +99,7 @@ def test_a_training_leaves_an_adapter_that_peft_loads_and_a_lower_loss(
     looks = looks_of(whole)
     assert looks[-1]["heldout_loss"] < looks[0]["heldout_loss"]
     base = AutoModelForCausalLM.from_pretrained(model)
-    adapted = peft.PeftModel.from_pretrained(base, str(whole / ADAPTER))
+    adapted = peft.PeftModel.from_pretrained(base, str(whole / PEFT_DIRECTORY))
     inner = next(p for name, p in adapted.named_parameters() if "lora_B" in name)
     assert inner.abs().max() > 0
     config = json.loads((whole / CONFIG).read_text())
@@ -196,7 +197,7 @@ def test_a_model_of_another_kind_is_trained_without_an_export(
     granite = str(make_model(tmp_path / "granite", "granite", logits_scaling=8.0))
     assert main(flags(granite, pairs, tmp_path / "made", "--epochs", "1")) == 0
     assert "adapters of granite are not exported" in capsys.readouterr().out
-    assert (tmp_path / "made" / ADAPTER).is_dir()
+    assert (tmp_path / "made" / PEFT_DIRECTORY).is_dir()
 
 
 def test_a_finished_training_is_not_gone_on_with(
@@ -223,6 +224,28 @@ def test_pairs_that_changed_since_are_not_resumed_with(
     (copy / CONFIG).write_text(json.dumps(config))
     assert main(["--resume", "--output", str(copy)]) == 2
     assert "have changed since" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("moment", ["step", "exp_avg", "exp_avg_sq"])
+@pytest.mark.parametrize("damage", ["of another shape", "missing"])
+def test_moments_that_do_not_fit_the_weights_are_told(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], moment: str, damage: str
+) -> None:
+    output = tmp_path / "copy"
+    shutil.copytree(whole, output)
+    newest = max((output / CHECKPOINTS).iterdir())
+    checkpoint = read_checkpoint(newest, tensor_bytes=2**30)
+    name = next(name for name in checkpoint.tensors if name.startswith(f"{moment}."))
+    if damage == "missing":
+        del checkpoint.tensors[name]
+    else:
+        checkpoint.tensors[name] = checkpoint.tensors[name].new_zeros(3, 5)
+    write_checkpoint(newest, checkpoint)
+    assert main(["--resume", "--output", str(output)]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert "does not fit its config.json: " in said[0]
+    assert name in said[0]
 
 
 def test_training_ends_early_where_patience_is_over(model: str, pairs: str, tmp_path: Path) -> None:
@@ -324,6 +347,10 @@ def test_a_loss_that_is_no_number_ends_the_training(
         (["--batchplan", "{empty}", "--bucket-edges", "8,16"], "takes no --bucket-edges"),
         (["--batchplan", "{empty}", "--token-budget", "64"], "takes no --token-budget"),
         (["--batchplan", "{empty}", "--validation-share", "0"], "takes no --validation-share"),
+        (["--gym-host", "localhost"], "--gym-host is for --online"),
+        (["--gym-port", "8023"], "--gym-port is for --online"),
+        (["--episodes", "3"], "--episodes is for --online"),
+        (["--online", "--from", "{empty}", "--gym-port", "1"], "--online --from takes no --gym-po"),
         (["--lr", "0"], "--lr"),
     ],
 )

@@ -14,7 +14,7 @@ from batching.generation.llama_tokens import LlamaTokens
 from query_mutator.base.errors import UserError
 from query_mutator.base.hub import hub_files, is_hub_name
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
-from query_mutator.base.weights import gguf_path
+from query_mutator.base.weights import EMBEDDED, gguf_path
 
 if TYPE_CHECKING:
     import tokenizers
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BYTES = "bytes"
-EMBEDDED = "embedded"
 FILE = "tokenizer.json"
 CONFIG = "tokenizer_config.json"
 TEMPLATE = "chat_template.jinja"

@@ -93,9 +93,13 @@ class _Trajectories:
         elif step.rewritten_query in (step.query, step.original_query):
             self.metrics.drop("unchanged")
         else:
-            yield self.metrics.record(self._sample(step, step.score, episode))
+            yield self.metrics.record(self._sample(step, episode))
+        if step.dropped is not None:  # the next rewrite does not build on it
+            episode.operators.pop()
 
-    def _sample(self, step: Transition, score: float, episode: _Episode) -> StreamSample:
+    def _sample(self, step: Transition, episode: _Episode) -> StreamSample:
+        score = step.tried_score
+        assert score is not None
         episode_id = f"{step.question_id}/{step.env}.{episode.first_step}"
         index = step.step - episode.first_step
         # A second rewrite builds on the first: together they lead from the question to the query.
@@ -113,7 +117,8 @@ class _Trajectories:
             source=SOURCE,
             episode_id=episode_id,
             step_index=index,
-            reward=step.reward,
+            # Its own, also where its answer was not kept.
+            reward=score - step.previous_score,
             difficulty=float(np.clip(1.0 - episode.opening_score, 0.0, 1.0)),
             success=score > step.previous_score,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import ceil, gcd, inf
 from typing import Any
 
 import gymnasium as gym
@@ -11,17 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from benchmarks.learning.tasks import Task
+from benchmarks.learning.tasks import Judged, Task
 from ppo import PPO, ActorCritic, RolloutStorage, collect_rollout
 from ppo.gym_group import GymGroup
 from ppo.steps import EnvGroup
+from query_mutator.base.errors import UserError
 from query_mutator.runs.settings import Settings
 from query_mutator.training.trainer import ppo_settings
 
-Values = dict[int, float]
+Values = dict[int, Judged]
 """What the greedy choice is worth on held-out contexts, after so many steps.
 
-Budgets are whole updates of PPO (`steps_per_update`), so that all are measured at the same step.
+Each budget is so many steps of every environment (`check_budgets`), so that all learners are
+measured at the same step.
 """
 Learner = Callable[[Task, int, Sequence[int]], Values]
 
@@ -32,29 +35,51 @@ def steps_per_update() -> int:
     return settings.num_processes * settings.num_steps
 
 
+def check_budgets(budgets: Sequence[int]) -> None:
+    """Refuses budgets that are no whole number of steps of each environment of PPO."""
+    envs = Settings().num_processes
+    for budget in budgets:
+        if budget % envs:
+            raise UserError(
+                f"--budgets {budget}: PPO steps {envs} environments at a time; take a multiple "
+                f"of {envs}"
+            )
+
+
 class TaskEnv(gym.Env[npt.NDArray[np.float32], np.int64]):
     """Episodes of one step: a training context, drawn in shuffled passes through all of them.
 
-    The order and the noise depend on `seed` and `index` alone: not on the actions, nor on who
-    resets it with which seed of its own.
+    The order and the noise depend on `seed`, `index` and `num_envs` alone: not on the actions, nor
+    on who resets it with which seed of its own.
     """
 
-    def __init__(self, task: Task, seed: int, index: int = 0) -> None:
+    def __init__(self, task: Task, seed: int, index: int = 0, num_envs: int = 1) -> None:
         size = task.observations.shape[1]
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (size,), np.float32)
         self.action_space = gym.spaces.Discrete(task.num_actions)
         self._task = task
         self._generator = np.random.default_rng([seed, 3, index])
         self._order: list[int] = []
+        self._seed, self._turn, self._num_envs = seed, index, num_envs
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[npt.NDArray[np.float32], dict[str, Any]]:
         super().reset(seed=seed)
+        self._row = self._in_turn() if self._task.in_turns else self._in_own_order()
+        return self._task.observations[self._row], {}
+
+    def _in_turn(self) -> int:
+        """The next context of an order that all environments of a seed go through together."""
+        epoch, place = divmod(self._turn, len(self._task.train))
+        self._turn += self._num_envs
+        order = np.random.default_rng([self._seed, 6, epoch]).permutation(self._task.train)
+        return int(order[place])
+
+    def _in_own_order(self) -> int:
         if not self._order:
             self._order = list(self._generator.permutation(self._task.train))
-        self._row = int(self._order.pop())
-        return self._task.observations[self._row], {}
+        return int(self._order.pop())
 
     def step(
         self, action: np.int64 | int
@@ -66,32 +91,48 @@ class TaskEnv(gym.Env[npt.NDArray[np.float32], np.int64]):
 
 def ours(task: Task, seed: int, budgets: Sequence[int]) -> Values:
     """The product's PPO with its default settings, driven as the trainer drives it."""
-    envs = Settings().num_processes
-    indices = iter(range(envs))
-    group = GymGroup(lambda: TaskEnv(task, seed, next(indices)), envs, seed=seed)
     values: Values = {}
-    steps = 0
-    for policy, storage in learning(group, envs, seed):
-        steps += storage.valid.size
-        if steps in budgets:
-            values[steps] = greedy_value(task, policy)
-        if steps >= max(budgets):
-            break
-    return values
+    for of_one_run in runs_needed(budgets):
+        envs = Settings().num_processes
+        group = GymGroup(_makes(task, seed, envs), envs, seed=seed)
+        steps = 0
+        for policy, storage in learning(group, envs, seed, max(of_one_run)):
+            steps += storage.valid.size
+            if steps in of_one_run:
+                values[steps] = greedy_value(task, policy)
+    return {budget: values[budget] for budget in budgets}
 
 
-def learning(group: EnvGroup, envs: int, seed: int) -> Iterator[tuple[ActorCritic, RolloutStorage]]:
-    """After each update of the product's PPO, the policy and what it has just learned from."""
+def runs_needed(budgets: Sequence[int]) -> list[list[int]]:
+    """The budgets that are seen in one run: of whole updates; any other ends with a short one."""
+    whole = [budget for budget in budgets if budget % steps_per_update() == 0]
+    others = [[budget] for budget in budgets if budget not in whole]
+    return [*others, whole] if whole else others
+
+
+def _makes(task: Task, seed: int, envs: int) -> Callable[[], TaskEnv]:
+    indices = iter(range(envs))
+    return lambda: TaskEnv(task, seed, next(indices), envs)
+
+
+def learning(
+    group: EnvGroup, envs: int, seed: int, steps: int | None = None
+) -> Iterator[tuple[ActorCritic, RolloutStorage]]:
+    """After each update of the product's PPO, the policy and what it has just learned from.
+
+    After so many `steps` it ends, with a short update where they are no whole number of them.
+    """
     settings = Settings()
+    left = inf if steps is None else steps
     torch.manual_seed(seed)
     policy = ActorCritic(group.observation_size, group.num_actions, settings.hidden_size)
-    algorithm = PPO(policy, ppo_settings(settings))
+    algorithm = PPO(policy, ppo_settings(settings), rollout_rows=envs * settings.num_steps)
     generators = [np.random.default_rng([seed, 1, index]) for index in range(envs)]
     shuffle = np.random.default_rng([seed, 2])
-    while True:
-        storage = RolloutStorage(
-            settings.num_steps, envs, group.observation_size, group.num_actions
-        )
+    while left > 0:
+        num_steps = ceil(min(settings.num_steps, left / envs))
+        left -= num_steps * envs
+        storage = RolloutStorage(num_steps, envs, group.observation_size, group.num_actions)
         collect_rollout(
             group,
             policy,
@@ -104,18 +145,26 @@ def learning(group: EnvGroup, envs: int, seed: int) -> Iterator[tuple[ActorCriti
         yield policy, storage
 
 
-def greedy_value(task: Task, policy: ActorCritic) -> float:
+def greedy_value(task: Task, policy: ActorCritic) -> Judged:
     """What the policy's most probable actions are worth on the held-out contexts."""
     rows = task.observations[task.heldout]
     log_probs, _ = policy.predict(rows, np.ones((len(rows), task.num_actions), bool))
-    return task.value(log_probs.argmax(1))
+    return task.judged(log_probs.argmax(1))
 
 
 def sb3(task: Task, seed: int, budgets: Sequence[int], **changes: Any) -> Values:
     """Stable-Baselines3's PPO on the same environments, with rollouts of the same size.
 
-    Its own default of 2,048 steps a rollout would see one update within the largest budget.
+    Its own default of 2,048 steps a rollout would see one update within the largest budget. Its
+    rollouts are all of one size: to end at a budget of no whole updates they are shorter.
     """
+    values: Values = {}
+    for of_one_run in runs_needed(budgets):
+        values |= _sb3_run(task, seed, of_one_run, **changes)
+    return {budget: values[budget] for budget in budgets}
+
+
+def _sb3_run(task: Task, seed: int, budgets: Sequence[int], **changes: Any) -> Values:
     from stable_baselines3 import PPO as SB3PPO
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import DummyVecEnv
@@ -129,7 +178,7 @@ def sb3(task: Task, seed: int, budgets: Sequence[int], **changes: Any) -> Values
         def _on_rollout_start(self) -> None:
             if self.num_timesteps in budgets:
                 rows = task.observations[task.heldout]
-                values[self.num_timesteps] = task.value(
+                values[self.num_timesteps] = task.judged(
                     self.model.predict(rows, deterministic=True)[0]
                 )
 
@@ -137,9 +186,10 @@ def sb3(task: Task, seed: int, budgets: Sequence[int], **changes: Any) -> Values
             self._on_rollout_start()
 
     ours = Settings()
-    envs = DummyVecEnv([partial(TaskEnv, task, seed, i) for i in range(ours.num_processes)])
+    count = ours.num_processes
+    envs = DummyVecEnv([partial(TaskEnv, task, seed, index, count) for index in range(count)])
     options = {
-        "n_steps": ours.num_steps,
+        "n_steps": gcd(ours.num_steps, *(budget // count for budget in budgets)),
         "batch_size": steps_per_update() // ours.num_mini_batch,
         "gamma": ours.gamma,
         **changes,
@@ -165,7 +215,7 @@ def sb3_tuned(task: Task, seed: int, budgets: Sequence[int]) -> Values:
 
 def random(task: Task, seed: int, budgets: Sequence[int]) -> Values:
     """Actions at random: 0 by definition."""
-    return dict.fromkeys(budgets, task.random_value)
+    return dict.fromkeys(budgets, Judged(task.random_value, 1 / task.num_actions))
 
 
 def bandit(
@@ -186,7 +236,7 @@ def bandit(
         learn(observation, action, reward)
         observation, _ = env.reset()
         if step in budgets:
-            values[step] = task.value(greedy(task.observations[task.heldout]))
+            values[step] = task.judged(greedy(task.observations[task.heldout]))
     return values
 
 

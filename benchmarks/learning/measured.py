@@ -43,10 +43,10 @@ def load_measured(file: Path) -> MeasuredQuestions:
         raise UserError(f"{file} is not the records.jsonl of an evaluation") from error
     if len(records) < FEWEST:
         raise UserError(f"{file} has {len(records)} measured questions; {FEWEST} are needed")
-    # Records do not tell whether an answer was cut.
+    opened = [record.ways[UNCHANGED] for record in records]
     states = [
-        opening_state(record.question, record.ways[UNCHANGED].answer, cut=False, max_rewrites=1)
-        for record in records
+        opening_state(one.question, first.answer, cut=first.cut, max_rewrites=1)
+        for one, first in zip(records, opened, strict=True)
     ]
     view = EpisodeView(len(names) - 1, 1)
     observations = observations_of(states, view, load_encoder())

@@ -46,7 +46,7 @@ def as_text(results: Mapping[str, Any], budgets: Sequence[int], seeds: range) ->
     """Shares of the gap between random and the contextual optimum, on held-out questions."""
     head = (
         f"share of the gap between random (0) and the contextual optimum (1), held-out questions, "
-        f"{_named(seeds)}; in brackets our lead with its 95 % interval (all budgets together)"
+        f"{named(seeds)}; in brackets our lead with its 95 % interval (all budgets together)"
     )
     rows = [["steps", *(f"{budget:,}" for budget in budgets)]]
     for name, result in results.items():
@@ -62,7 +62,8 @@ def as_text(results: Mapping[str, Any], budgets: Sequence[int], seeds: range) ->
     return f"{head}\n{layout(rows)}"
 
 
-def _named(seeds: range) -> str:
+def named(seeds: range) -> str:
+    """The seeds in words."""
     return f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
 
 

@@ -27,6 +27,15 @@ CUT_SHARE = 0.25
 
 
 @dataclass(frozen=True)
+class Judged:
+    """What the choices of a policy are worth on held-out contexts."""
+
+    value: float
+    left_alone: float
+    """Share of the contexts in which it changes nothing."""
+
+
+@dataclass(frozen=True)
 class Task:
     """Contexts with the worth of every action in each of them; action 0 changes nothing."""
 
@@ -35,6 +44,9 @@ class Task:
     noise: float
     train: npt.NDArray[np.int64]
     heldout: npt.NDArray[np.int64]
+    in_turns: bool = False
+    """Whether environments take turns through one order of the contexts, as the product's do; else
+    each has an order of its own."""
 
     @property
     def num_actions(self) -> int:
@@ -50,9 +62,10 @@ class Task:
         """What the best action of each held-out context is worth: the contextual optimum."""
         return float(self.worth[self.heldout].max(1).mean())
 
-    def value(self, actions: Sequence[int] | npt.NDArray[np.int64]) -> float:
+    def judged(self, actions: Sequence[int] | npt.NDArray[np.int64]) -> Judged:
         """What `actions`, one for each held-out context, are worth."""
-        return float(self.worth[self.heldout, actions].mean())
+        value = float(self.worth[self.heldout, actions].mean())
+        return Judged(value, float((np.asarray(actions) == 0).mean()))
 
     def share_of_gap(self, value: float) -> float:
         """0 where a value is that of random actions, 1 where it is the optimum."""

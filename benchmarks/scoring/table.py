@@ -13,18 +13,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.asking import open_asker, settings_for
 from query_mutator.base.terminal import OneLineParser, progress_bar
 from query_mutator.data import load_questions, sample_questions
-from query_mutator.environment.episodes import EpisodeView
-from query_mutator.environment.scoring import scoring_runner
-from query_mutator.evaluation.measuring import Asking, measure_flow
-from query_mutator.models.cache import default_cache_file
-from query_mutator.models.session import open_models
-from query_mutator.models.settings import ModelSettings
-from query_mutator.objectives import Weights, load_objective
 from query_mutator.operators import load_operators
-
-ANSWER_TOKENS = 40
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -40,22 +32,15 @@ def ask(args: argparse.Namespace) -> None:
     """Every question unchanged and by every operator."""
     questions = [question for question in load_questions() if question.split == args.split]
     operators = load_operators([])
-    settings = ModelSettings(
-        server="embedded",
-        slots=8,
-        max_tokens_answer=ANSWER_TOKENS,
-        cache_file=default_cache_file(),
-    )
-    objective = load_objective("answer", Weights())
-    with open_models(settings) as models, args.output.open("w", encoding="utf-8") as file:
-        asking = Asking(operators, EpisodeView(len(operators), 1), objective, models.roles)
-        runner = scoring_runner(objective, models, None)
-        chosen = sample_questions(questions, args.questions)
-        flows = (measure_flow(question, asking) for question in chosen)
-        with progress_bar(len(chosen), 0, doing="asking ") as bar:
-            for _, measured in runner.each(flows):
-                file.write(json.dumps(measured.to_json(), ensure_ascii=False) + "\n")
-                bar.update()
+    chosen = sample_questions(questions, args.questions)
+    with (
+        open_asker(operators, settings_for(operators, slots=8)) as asker,
+        args.output.open("w", encoding="utf-8") as file,
+        progress_bar(len(chosen), 0, doing="asking ") as bar,
+    ):
+        for measured in asker.each(chosen):
+            file.write(json.dumps(measured.to_json(), ensure_ascii=False) + "\n")
+            bar.update()
 
 
 if __name__ == "__main__":

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import operator
-from collections.abc import Callable
-from dataclasses import MISSING, Field, field
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, field, fields
 from typing import Any
 
 from query_mutator.base.errors import UserError
+from query_mutator.base.terminal import OneLineParser
 
 AUTO = "auto"
+BETTER, LAST = "better", "last"
 LARGEST_WEIGHT = 1e6
 """With larger ones a loss could leave the range of float32."""
 
@@ -34,6 +36,17 @@ def batch_size(text: str | float) -> int | str:
     ('auto', 8)
     """
     return AUTO if text == AUTO else whole_number(text)
+
+
+def answer_to_keep(text: str | float) -> str:
+    """Which of two answers is kept: `better` or `last`.
+
+    >>> answer_to_keep("last")
+    'last'
+    """
+    if text not in (BETTER, LAST):
+        raise ValueError(f"{text} is neither")
+    return str(text)
 
 
 def at_least(least: int, most: int = 2**32 - 1) -> Callable[[str], int]:
@@ -67,6 +80,7 @@ KINDS: dict[Any, str] = {
     float: "a number",
     str: "text",
     batch_size: "auto or a whole number",
+    answer_to_keep: f"{BETTER} or {LAST}",
     whole_number: "a whole number",
 }
 """What a flag's value must be, by how it is read."""
@@ -110,7 +124,28 @@ def option_of(name: str) -> str:
     return "--" + name.rstrip("_").replace("_", "-")
 
 
-def add_flag(group: Any, item: Field[Any]) -> None:
+def grouped_parser(
+    settings: type[Any], groups: Mapping[str, str], prog: str, description: str | None
+) -> argparse.ArgumentParser:
+    """The command line of a dataclass of flags; it gives those alone that are typed.
+
+    `groups` says what --help calls them, from which field on.
+    """
+    parser = OneLineParser(
+        prog=prog,
+        description=description,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=100),
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    for item in fields(settings):
+        if item.name in groups:
+            group = parser.add_argument_group(groups[item.name])
+        _add_flag(group, item)
+    return parser
+
+
+def _add_flag(group: Any, item: Field[Any]) -> None:
     """Adds the flag of a field to a group of a parser."""
     option = option_of(item.name)
     default = _default(item)

@@ -19,6 +19,9 @@ from pathlib import Path
 
 from query_mutator.base.errors import UserError
 
+EMBEDDED = "embedded"
+"""How the language model among them is named, as a model or as a server."""
+
 
 @dataclass(frozen=True)
 class Weights:

@@ -57,6 +57,14 @@ def build_parser(prog: str) -> argparse.ArgumentParser:
         "costs one call where the messy one is a held-out question, else as much as a question; "
         "0: none (default: all of the former, and of the latter a tenth of the questions)",
     )
+    add(
+        "--contender",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="adapter of the embedded model to compare: a GGUF, or a directory of train-mutator or "
+        "export-adapter; clarify is asked with it, beside the run's own operators (repeatable)",
+    )
     add_model_flags(parser, target="; another one: transfer")
     add("--judge-model", help="model that judges, for the objective judge")
     add(
@@ -88,6 +96,7 @@ def run(argv: Sequence[str] | None = None, prog: str = "evaluate_query_mutator.p
         output=args.output,
         margin=args.margin,
         twins=args.twins,
+        contenders=args.contender,
         changes=changes(args),
     )
     for run in args.run:

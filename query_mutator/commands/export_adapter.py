@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from query_mutator.base.terminal import printable
+from query_mutator.base.weights import EMBEDDED
 
 
 def add_flags(parser: ArgumentParser) -> None:
@@ -15,7 +16,7 @@ def add_flags(parser: ArgumentParser) -> None:
     add("adapter", metavar="ADAPTER", help="directory that PEFT saved a LoRA adapter to")
     add(
         "--base",
-        default="embedded",
+        default=EMBEDDED,
         help="what it was trained on: embedded (default), a GGUF, a directory or a hub's name",
     )
     add(

@@ -76,7 +76,7 @@ def _correct(word: str, before: str, after: str) -> str:
 
     likely = [
         item
-        for item in _corrections().lookup(lower, Verbosity.ALL, MOST_EDITS)
+        for item in corrections().lookup(lower, Verbosity.ALL, MOST_EDITS)
         if _plausible(lower, item)
     ]
     if not likely:
@@ -123,7 +123,7 @@ def _likelihood(item: SuggestItem, word: str, before: str, after: str) -> float:
     score += SAME_SOUND * (sound(word) == sound(item.term)) + SAME_START * (word[0] == item.term[0])
     score += SAME_LETTERS * (sorted(word) == sorted(item.term))
     for pair in (f"{before} {item.term}", f"{item.term} {after}"):
-        score += NEIGHBOUR * math.log1p(_pairs().get(pair, 0))
+        score += NEIGHBOUR * math.log1p(pair_counts().get(pair, 0))
     return score
 
 
@@ -153,7 +153,7 @@ def word_counts() -> dict[str, int]:
 
 
 @functools.cache
-def _corrections() -> SymSpell:
+def corrections() -> SymSpell:
     """The words that are common enough to be what was meant."""
     from symspellpy import SymSpell
 
@@ -165,7 +165,7 @@ def _corrections() -> SymSpell:
 
 
 @functools.cache
-def _pairs() -> dict[str, int]:
+def pair_counts() -> dict[str, int]:
     """Pairs of words that follow each other and how often they did."""
     return _counts("frequency_bigramdictionary_en_243_342.txt")
 

@@ -22,6 +22,8 @@ WH_WORDS = frozenset(_WORD.findall("what who whom whose which when where why how
 AUXILIARIES = frozenset(
     _WORD.findall("is are was were am do does did can could will would should has have had")
 )
+LONGEST_QUESTION = 2000
+"""Characters of a question with what is said around it; longer texts are documents."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 _AUXILIARY_FIRST = re.compile(rf"\W*(?:{'|'.join(AUXILIARIES)})\b", re.IGNORECASE)
 

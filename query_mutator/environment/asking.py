@@ -71,19 +71,23 @@ async def mutation_flow(
 
     `original` is what was asked at first, where `query` is a rewrite already: that must be kept.
     """
+    edited = operator.edit(query)
     if not operator.needs_model:
-        edited = operator.edit(query)
         return Mutation(edited, operator.wrap(edited), operator.name)
     tuned = operator.tuned and bool(roles.rewriter_model)
-    messages = tuned_messages(query) if tuned else operator.messages(query)
+    messages = tuned_messages(edited) if tuned else operator.messages(edited)
     outcome = await roles.mutation_call(messages, seed=seed, tuned=tuned)
     if outcome.failed:
         return Mutation(query, query, operator.name, outcome)
-    rewrite, refused = operator.read_rewrite(query, outcome.text, shown_examples=not tuned)
-    if not refused and operator.preserves_meaning and rewrite != query and roles.faithful:
-        refused = await unfaithful_flow(original or query, rewrite)
+    rewrite, refused = operator.read_rewrite(edited, outcome.text, shown_examples=not tuned)
+    if not refused and operator.preserves_meaning and rewrite != edited and roles.faithful:
+        asked = original or query
+        refused = await unfaithful_flow(asked, rewrite)
+        # What is badly typed is like nothing: corrected, it may be what the rewrite asks.
+        if refused and asked == query != edited and not await unfaithful_flow(edited, rewrite):
+            refused = ""
     if refused:
-        rewrite = operator.edit(query)
+        rewrite = edited
     return Mutation(rewrite, rewrite, operator.name, outcome, refused)
 
 

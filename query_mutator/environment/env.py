@@ -20,9 +20,10 @@ from query_mutator.environment.episodes import (
     opening_flow,
     rewrite_flow,
 )
+from query_mutator.environment.keeping import Keeper, kept_flow
 from query_mutator.environment.saved import SavedEpisode, saved_episode
 from query_mutator.environment.scoring import gained_again, score_flow, scoring_runner
-from query_mutator.environment.transition import Transition, costs_json, terms_json
+from query_mutator.environment.transition import Transition, costs_json, terms_json, undone
 from query_mutator.models.calls import Call, Failure
 from query_mutator.models.flows import Flow, FlowRunner, Result
 from query_mutator.models.session import Models
@@ -40,6 +41,8 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
 
     The reward is the change of the score from the previous answer to this one, so the return of
     an episode is how much better its last answer is than the answer to the question unchanged.
+    With a `keeper`, an answer that looks worse than the one before is dropped, and its rewrite
+    undone: the answers that count are those that are kept.
     Environments that share `seed` and differ in `index` go through the questions together.
     """
 
@@ -56,11 +59,13 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         seed: int = 0,
         index: int = 0,
         num_envs: int = 1,
+        keeper: Keeper | None = None,
     ) -> None:
         self.questions = list(questions)
         self.operators = list(operators)
         self.objective = as_objective(objective)
         self.models = models
+        self.keeper = keeper
         self.view = EpisodeView(len(self.operators), max_rewrites)
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (self.view.size,), np.float32)
         self.action_space = gym.spaces.Discrete(self.view.num_actions)
@@ -147,11 +152,17 @@ class QueryMutationEnv(gym.Env[Observation, np.int64]):
         if isinstance(score, Failure):
             # What happened is not known, so nothing is concluded: the episode ends where it was.
             return await self._stepped(before, transition)
-        self._state, self._score = rewrite.state, score
+        choice = await kept_flow(self.keeper, before, rewrite.state)
+        transition = replace(transition, differences=choice.differences)
+        if choice.kept:
+            self._score = score
+        else:
+            transition = undone(transition, before.answer, self._score)
+        self._state = choice.state
         self._return += transition.reward
-        if rewrite.state.steps_left <= 0:
-            return await self._ended(rewrite.state, transition)
-        return await self._stepped(rewrite.state, transition)
+        if choice.state.steps_left <= 0:
+            return await self._ended(choice.state, transition)
+        return await self._stepped(choice.state, transition)
 
     async def step_and_reset_flow(self, action: int) -> EnvStep[Transition]:
         """The flow of a step and, at an end, of the reset: no row is wasted on it."""

@@ -19,6 +19,7 @@ from query_mutator.environment.episodes import (
     opening_flow,
     rewrite_flow,
 )
+from query_mutator.environment.keeping import Keeper, kept_flow
 from query_mutator.models.calls import Failure, Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.operators import Operator
@@ -43,6 +44,8 @@ class GreedyEpisode:
     """The question unchanged."""
     opening: TargetAnswer
     rewrites: tuple[Rewrite, ...]
+    dropped: tuple[Rewrite, ...]
+    """Those of them whose answer was not kept."""
     probabilities: tuple[float, ...]
     """Of all actions, at the first choice; empty where there was none."""
     failure: Failure | None = None
@@ -64,15 +67,18 @@ async def greedy_flow(
     view: EpisodeView,
     roles: Roles,
     *,
+    keeper: Keeper | None = None,
     least_probability: float = 0.0,
 ) -> GreedyEpisode:
-    """The flow of one question: ask, let the policy choose, rewrite, ask again.
+    """The flow of one question: ask, let the policy choose, rewrite, ask again, keep the better.
 
-    A choice that is less probable than `least_probability` is not carried out.
+    A choice that is less probable than `least_probability` is not carried out. Without a keeper
+    the last answer is kept.
     """
     state, opening = await opening_flow(question, roles, max_rewrites=view.max_rewrites)
     opened = state
     rewrites: list[Rewrite] = []
+    dropped: list[Rewrite] = []
     first: tuple[float, ...] = ()
     failure = opening.call.failure if opening.call else None
     while failure is None and state.steps_left > 0:
@@ -86,6 +92,9 @@ async def greedy_flow(
         rewrite = await rewrite_flow(state, action - 1, operators, roles)
         failure = rewrite.failure
         if failure is None:
+            choice = await kept_flow(keeper, state, rewrite.state)
             rewrites.append(rewrite)
-            state = rewrite.state
-    return GreedyEpisode(state, opened, opening, tuple(rewrites), first, failure)
+            if not choice.kept:
+                dropped.append(rewrite)
+            state = choice.state
+    return GreedyEpisode(state, opened, opening, tuple(rewrites), tuple(dropped), first, failure)

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from ppo.steps import ActionMask, EnvStep, Observation
+from query_mutator.data import Question
 from query_mutator.environment.env import Opening, QueryMutationEnv
-from query_mutator.environment.scoring import scoring_runner
+from query_mutator.environment.greedy import Predictor
+from query_mutator.environment.scoring import gain_flow, scoring_runner
 from query_mutator.environment.transition import Transition
+from query_mutator.models.flows import FlowRunner
 
 
 class BatchedQueryMutationEnv:
@@ -29,7 +32,8 @@ class BatchedQueryMutationEnv:
         self.num_envs = len(self.envs)
         self.observation_size = self.envs[0].view.size
         self.num_actions = self.envs[0].view.num_actions
-        self._runner = scoring_runner(self.envs[0].objective, self.envs[0].models, batch_size)
+        self._batch_size = batch_size
+        self._runner = self._new_runner()
         self._observations = np.zeros((self.num_envs, self.observation_size), np.float32)
         self._masks = np.ones((self.num_envs, self.num_actions), bool)
         self._steps_begun = [0] * self.num_envs
@@ -78,6 +82,27 @@ class BatchedQueryMutationEnv:
             self._see(index, step.observation, step.action_mask)
         return ended
 
+    def gains(self, questions: Sequence[Question], policy: Predictor) -> list[float | None]:
+        """How much better a policy, acting greedily, has questions answered than unchanged.
+
+        None where a call has failed. The environments stay where they are.
+        """
+        env = self.envs[0]
+        flows = [
+            gain_flow(
+                question,
+                policy,
+                env.operators,
+                env.view,
+                env.objective,
+                env.models.roles,
+                keeper=env.keeper,
+            )
+            for question in questions
+        ]
+        gains: list[float | None] = self._new_runner().run(flows)
+        return gains
+
     def get_state(self) -> list[dict[str, Any]]:
         """The state of every environment, between steps."""
         return [env.get_state() for env in self.envs]
@@ -87,6 +112,10 @@ class BatchedQueryMutationEnv:
         for index, (env, state) in enumerate(zip(self.envs, states, strict=True)):
             env.set_state(state)
             self._see(index, observations[index], env.action_masks())
+
+    def _new_runner(self) -> FlowRunner[Any]:
+        env = self.envs[0]
+        return scoring_runner(env.objective, env.models, self._batch_size)
 
     def _see(self, index: int, observation: Observation, mask: ActionMask) -> None:
         self._observations[index] = observation

@@ -9,6 +9,7 @@ from typing import Any
 from query_mutator.data import Question
 from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_state
 from query_mutator.environment.greedy import Predictor, greedy_flow
+from query_mutator.environment.keeping import Keeper
 from query_mutator.models.calls import Failure
 from query_mutator.models.encoders import Encoder
 from query_mutator.models.flows import FlowRunner
@@ -80,9 +81,11 @@ async def gain_flow(
     view: EpisodeView,
     objective: Objective,
     roles: Roles,
+    *,
+    keeper: Keeper | None = None,
 ) -> float | None:
     """How much better the policy has the question answered; None where a call has failed."""
-    episode = await greedy_flow(policy, question.question, operators, view, roles)
+    episode = await greedy_flow(policy, question.question, operators, view, roles, keeper=keeper)
     if episode.failure is not None:
         return None
     before = await score_flow(question, episode.opened, objective, roles)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeGuard
 
+from query_mutator.base.stored import stored_as
 from query_mutator.models.calls import Outcome, Reply
-from query_mutator.objectives import Term
+from query_mutator.objectives import Score, Term
 
 LARGEST = 1e15
 """No score or return that is read is larger."""
 OF_A_RUN = {"update", "env", "step", "terminated", "episode_return"}
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """The answer to a rewrite that was not kept."""
+
+    answer: str
+    score: float
+    terms: dict[str, Term] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +47,7 @@ class Transition:
     """The same without the text of a template."""
     previous_answer: str
     answer: str
+    """The answer that is kept: the previous one where that to the rewrite was dropped."""
     previous_score: float
     score: float | None
     """None where a call has failed: what happened is not known."""
@@ -49,15 +60,27 @@ class Transition:
     """Why the mutator's rewrite was not used."""
     calls: dict[str, Outcome] = field(default_factory=dict)
     """How its calls ended, by what they were for."""
+    dropped: Dropped | None = None
+    """The rewrite's own answer where it was not kept, which undoes the rewrite; on its line only
+    then."""
+    differences: tuple[float, ...] = ()
+    """What was looked at to keep an answer; on no line."""
+
+    @property
+    def tried_score(self) -> float | None:
+        """The score of the rewrite's own answer, kept or not; None where a call has failed."""
+        return self.dropped.score if self.dropped is not None else self.score
 
     def to_json(self) -> dict[str, Any]:
         """The line. What a call took depends on the moment; what it said does not."""
         line = {name: getattr(self, name) for name in _NAMES}
         calls: dict[str, Outcome] = line.pop("calls")
-        return line | {
+        del line["dropped"], line["differences"]
+        line |= {
             "terms": terms_json(self.terms),
             "costs": {name: _tokens(call.reply) for name, call in calls.items()},
         }
+        return line | ({"dropped": asdict(self.dropped)} if self.dropped is not None else {})
 
     @classmethod
     def from_json(cls, line: Any) -> Transition:
@@ -73,7 +96,10 @@ class Transition:
         for name in ("previous_score", "reward", "score", "episode_return"):
             if not (_is_number(values[name]) or (values[name] is None and name in may_lack)):
                 raise ValueError(f"{name} is not a number")
-        return cls(**values | {"terms": {}, "calls": {}})
+        dropped = stored_as(Dropped, values["dropped"]) if values["dropped"] is not None else None
+        if dropped is not None and not _is_number(dropped.score):
+            raise ValueError("the score of a dropped answer is not a number")
+        return cls(**values | {"terms": {}, "calls": {}, "dropped": dropped, "differences": ()})
 
     def info(self) -> dict[str, Any]:
         """What an environment tells of a step, and how its calls went; nothing of a run."""
@@ -81,6 +107,19 @@ class Transition:
         if self.episode_return is not None:
             told["episode_return"] = self.episode_return
         return told | {"costs": costs_json(self.calls)}
+
+
+def undone(transition: Transition, kept_answer: str, kept_score: Score) -> Transition:
+    """The step where the answer before it is kept: what was tried is told, and earns nothing."""
+    assert transition.score is not None
+    return replace(
+        transition,
+        answer=kept_answer,
+        score=kept_score.total,
+        reward=0.0,
+        terms=kept_score.terms,
+        dropped=Dropped(transition.answer, transition.score, transition.terms),
+    )
 
 
 _NAMES = [item.name for item in fields(Transition)]

@@ -23,6 +23,7 @@ from query_mutator.data import Question, load_questions, sample_questions, split
 from query_mutator.environment.scoring import scoring_runner
 from query_mutator.evaluation.concluding import PICTURE, Answers, Plan, conclude
 from query_mutator.evaluation.conditions import conditions
+from query_mutator.evaluation.contenders import contenders_of
 from query_mutator.evaluation.defaults import MARGIN, TRAINING_QUESTIONS
 from query_mutator.evaluation.measuring import Asking, Measured, fingerprint, measure_flow
 from query_mutator.evaluation.pairs import (
@@ -112,6 +113,7 @@ def _evaluate_run(
     output: str | None,
     margin: float,
     twins: int | None,
+    contenders: Sequence[str],
     changes: dict[str, Any],
 ) -> Evaluated:
     """Evaluates one run's policy."""
@@ -140,7 +142,8 @@ def _evaluate_run(
         margin=margin,
         twins=most_pairs(settings.objective, twins),
     )
-    with open_models(model_settings(settings, operators)) as models:
+    to_open = replace(model_settings(settings, operators), contenders=contenders)
+    with open_models(to_open) as models:
         say_servers(models, settings)
         return evaluate(trained, task, models, plan, settings)
 
@@ -244,7 +247,15 @@ def _measure(
     trained: TrainedPolicy, task: Task, models: Models, plan: Plan, settings: Settings
 ) -> Records:
     """The questions of the plan, asked; what an interruption leaves is kept."""
-    asking = Asking(trained.operators, trained.view, task.objective, models.roles, trained.policy)
+    asking = Asking(
+        trained.operators,
+        trained.view,
+        task.objective,
+        models.roles,
+        trained.policy,
+        contenders_of(models, trained.operators),
+        trained.keeper,
+    )
     with refused(f"cannot write to {plan.directory}"):
         records = Records(plan.directory, conditions(asking, settings, task, models))
     try:
@@ -262,7 +273,7 @@ def _ask(
 ) -> None:
     """Asks what has not been asked yet, each question in every way."""
     runner = scoring_runner(asking.objective, models, max_workers)
-    singles = replace(asking, policy=None)
+    singles = replace(asking, policy=None, contenders=())
     waiting = [(q, asking) for q in plan.heldout] + [(q, singles) for q in plan.training]
     waiting += twins_to_ask(plan.pairs, asking)
     total = len(waiting)

@@ -20,6 +20,7 @@ from query_mutator.evaluation.statistics import (
 )
 
 POLICY = "policy"
+LAST_KEPT = "policy, last answer always kept"
 RANDOM = "random operator"
 BEST_OF_N = "best of {n}, picked without the reference"
 ORACLE = "oracle"
@@ -75,9 +76,14 @@ class Findings:
     facts: far from 0, the objective pays for brevity or length. None where nothing varies."""
     facts_known: bool
     """Whether answers are scored by key facts; else the correlation is not given them."""
+    kept_share: float | None = None
+    """Of the questions whose last answer is another than their first, the share where one to a
+    rewrite is kept. None where the last always is, or where there are no such questions."""
     apart: dict[str, Difference] = field(default_factory=dict)
     """The policy against the unchanged question in facts and in wording, where the objective
     tells them; the intervals hold together."""
+    contenders: tuple[Way, ...] = ()
+    """Adapters to compare, each asked alone; the other ways know nothing of them."""
 
     def against(self, name: str) -> Difference:
         """The policy's lead over one of the alternatives."""
@@ -110,9 +116,13 @@ def compare(
         f"best single: {single}": _column(heldout, [single]),
         BEST_OF_N.format(n=n): best_of,
     }
+    if last_kept := with_last_kept(heldout):
+        alternatives = {LAST_KEPT: _cells(last_kept), **alternatives}
     alone = {name: _column(heldout, [name]) for name in names}
+    contending = {
+        name: _cells([one.contenders[name] for one in heldout]) for name in heldout[0].contenders
+    }
     ahead = _ahead(scores, alternatives, meanings, seed)
-    ahead_of_operator = _ahead(scores, alone, meanings, seed)
     chosen = Counter(" + ".join(tried.operators) or UNCHANGED for tried in policy)
     ways = [_way(POLICY, _cells(policy))]
     ways += [_way(name, column, ahead[name]) for name, column in alternatives.items()]
@@ -120,15 +130,34 @@ def compare(
     return Findings(
         len(heldout),
         tuple(ways),
-        tuple(_way(name, column, ahead_of_operator[name]) for name, column in alone.items()),
+        _table(alone, scores, meanings, seed),
         single,
         len(training),
         _by_category(heldout, scores, seed),
         {name: count / len(policy) for name, count in chosen.most_common()},
         score_and_length([list(one.ways.values()) for one in heldout]),
         any(FACTS in tried.terms for one in heldout for tried in one.ways.values()),
+        _kept_share(heldout) if last_kept else None,
         apart(gained_in_parts(heldout), meanings, seed=seed),
+        _table(contending, scores, meanings, seed),
     )
+
+
+def with_last_kept(heldout: Sequence[Measured]) -> list[Tried]:
+    """What the policy's last answers would be; none where those are what it keeps."""
+    found = [one.last_kept for one in heldout if one.last_kept is not None]
+    return found if len(found) == len(heldout) else []
+
+
+def _kept_share(heldout: Sequence[Measured]) -> float | None:
+    kept = [
+        one.policy.prompt != one.ways[UNCHANGED].prompt
+        for one in heldout
+        if one.policy is not None
+        and one.last_kept is not None
+        and one.last_kept.answer != one.ways[UNCHANGED].answer
+    ]
+    return float(np.mean(kept)) if kept else None
 
 
 def gained_in_parts(heldout: Sequence[Measured]) -> dict[str, Numbers]:
@@ -224,6 +253,14 @@ def _best_of(measured: Sequence[Measured], n: int, rate: Rate, seed: int) -> Num
             cells.append([*all_cells[best, :_WORTH], *all_cells[asked, _WORTH:].sum(0)])
         rows.append(np.mean(cells, axis=0))
     return np.array(rows)
+
+
+def _table(
+    columns: dict[str, Numbers], scores: Numbers, meanings: Sequence[str], seed: int
+) -> tuple[Way, ...]:
+    """Ways whose intervals hold together."""
+    ahead = _ahead(scores, columns, meanings, seed) if columns else {}
+    return tuple(_way(name, column, ahead[name]) for name, column in columns.items())
 
 
 def _ahead(

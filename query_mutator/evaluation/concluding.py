@@ -17,6 +17,7 @@ from query_mutator.evaluation.measuring import Measured
 from query_mutator.evaluation.pairs import Pair
 from query_mutator.evaluation.rating import helpful_rate, judge_and_facts
 from query_mutator.evaluation.report import as_json, as_text, draw
+from query_mutator.evaluation.styles import gains_by_style
 from query_mutator.evaluation.verdict import Conclusion, decide
 from query_mutator.models.encoders import Encoder
 from query_mutator.operators import Operator
@@ -75,7 +76,8 @@ def conclude(
     asks_judge = about["objective"] == "judge"
     judge = judge_and_facts(plan.heldout, answers.heldout) if asks_judge else None
     gap = find_gap(answers.pairs, operators)
-    text = as_text(findings, conclusion, judge, gap)
+    styles = gains_by_style(answers.heldout, plan.heldout)
+    text = as_text(findings, conclusion, judge, gap, styles)
     if about["left_out"]:
         text = f"{counted(about['left_out'], 'question')} left out: a call failed.\n\n{text}"
     if note := told_of_another_score(about[TRAINED_UNDER]):
@@ -83,7 +85,8 @@ def conclude(
     (plan.directory / TABLE).write_text(text + "\n", encoding="utf-8")
     about = about | {"judge": asdict(judge) | {"agreement": judge.agreement} if judge else None}
     about |= {"margin": plan.margin}
-    figures = json.dumps(as_json(findings, conclusion, about, gap), indent=2, ensure_ascii=False)
-    (plan.directory / FIGURES).write_text(figures + "\n", encoding="utf-8")
+    figures = as_json(findings, conclusion, about, gap, styles)
+    written = json.dumps(figures, indent=2, ensure_ascii=False)
+    (plan.directory / FIGURES).write_text(written + "\n", encoding="utf-8")
     draw(findings, conclusion, plan.directory / PICTURE)
     return Concluded(findings, conclusion, text)

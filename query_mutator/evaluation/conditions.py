@@ -40,4 +40,8 @@ def conditions(asking: Asking, settings: Settings, task: Task, models: Models) -
         EDITING,
         SCORING,
     ]
+    if asking.contenders:
+        parts.append([[one.name, one.model, one.operator.plain()] for one in asking.contenders])
+    if asking.keeper is not None:
+        parts.append(asking.keeper.plain())
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -102,6 +102,7 @@ class Asked:
 def check_alike(heldout: Sequence[Measured], training: Sequence[Measured]) -> None:
     """Refuses records of which not all tell of the same ways of asking."""
     ways = {tuple(sorted(one.ways)) for one in (*heldout, *training)}
-    unlike = len(ways) != 1 or UNCHANGED not in next(iter(ways))
+    contenders = {tuple(one.contenders) for one in heldout}
+    unlike = len(ways) != 1 or UNCHANGED not in next(iter(ways)) or len(contenders) != 1
     if unlike or not all(one.policy for one in heldout):
         raise UserError("its records are damaged: not every question was asked in the same ways")

@@ -64,7 +64,7 @@ class Gap:
     sides: dict[str, Sides]
     """By measure: `score`, and `facts` and `wording` where the objective tells them."""
     closers: tuple[Closer, ...]
-    """The policy, every operator, and the mean of those that ask the mutator model."""
+    """The policy, every operator, the mean of those that ask the mutator model, contenders."""
 
     def closed_by(self, name: str, measure: str = SCORE) -> Closed:
         """What one of the ways closes of the gap."""
@@ -96,6 +96,7 @@ def find_gap(
         gains = {way: _values(tried, name) - _values(messy, name) for way, tried in ways.items()}
         closed[name] = _closed(side, above[name], gains, groups, seed)
     asking = {operator.name for operator in operators if operator.needs_model} | {REWRITER}
+    asking |= set(pairs[0][1].contenders)
     closers = [
         Closer(way, way in asking, {name: by_way[way] for name, by_way in closed.items()})
         for way in ways
@@ -111,6 +112,7 @@ def _ways(messy: Sequence[Measured], operators: Sequence[Operator]) -> dict[str,
     asking = [operator.name for operator in operators if operator.needs_model]
     if len(asking) > 1:
         ways[REWRITER] = [[one.ways[name] for name in asking] for one in messy]
+    ways |= {name: [[one.contenders[name]] for one in messy] for name in messy[0].contenders}
     return ways
 
 

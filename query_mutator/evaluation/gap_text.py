@@ -60,7 +60,7 @@ def gap_as_text(gap: Gap, best_single: str) -> list[str]:
     ]
     if any(closer.asks_mutator and closer.name != REWRITER for closer in gap.closers):
         several = any(closer.name == REWRITER for closer in gap.closers)
-        mean = f": {REWRITER} is the mean of these" if several else ""
+        mean = f": {REWRITER} is the mean of such operators" if several else ""
         parts.append(f"{MARK} the mutator model rewrites{mean}")
     return [*parts, gap_sentence(gap, best_single)]
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from query_mutator.data import Question
 from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_flow, rewrite_flow
 from query_mutator.environment.greedy import Predictor, greedy_flow
+from query_mutator.environment.keeping import Keeper
 from query_mutator.environment.scoring import score_flow
+from query_mutator.evaluation.contenders import Contender
 from query_mutator.models.calls import Failure, Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.objectives import Objective, Score
@@ -34,6 +36,8 @@ class Tried:
     mutator_calls: int
     seconds: float
     """What its calls took the server, also where they were made long ago."""
+    cut: bool = False
+    """Whether the answer ended at its limit of tokens; records of before do not tell."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,10 @@ class Measured:
     """Unchanged, and by each operator alone."""
     policy: Tried | None = None
     failure: str = ""
+    contenders: dict[str, Tried] = field(default_factory=dict)
+    """By each adapter to compare, asked alone."""
+    last_kept: Tried | None = None
+    """As the policy would have it if its last answer were always kept; None where it is."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -65,6 +73,9 @@ class Asking:
     roles: Roles
     policy: Predictor | None = None
     """None where only the single operators are of interest."""
+    contenders: Sequence[Contender] = ()
+    keeper: Keeper | None = None
+    """What says which answer the policy keeps; None where that is the last."""
 
 
 def fingerprint(question: Question) -> str:
@@ -73,10 +84,14 @@ def fingerprint(question: Question) -> str:
 
 
 async def measure_flow(question: Question, asking: Asking) -> Measured:
-    """The flow of one question: unchanged, by each operator, and as the policy would have it."""
-    ways: dict[str, Tried] = {}
+    """The flow of one question: unchanged, by each operator, and as the policy would have it.
 
-    def result(policy: Tried | None, failure: str) -> Measured:
+    And by each contender.
+    """
+    ways: dict[str, Tried] = {}
+    contenders: dict[str, Tried] = {}
+
+    def result(policy: Tried | None, failure: str, last_kept: Tried | None = None) -> Measured:
         return Measured(
             question.id,
             question.question,
@@ -86,6 +101,8 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
             ways,
             policy,
             failure,
+            contenders,
+            last_kept,
         )
 
     state, answer = await opening_flow(
@@ -97,8 +114,12 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
     if isinstance(score, Failure):
         return result(None, score.reason)
     ways[UNCHANGED] = _tried(score, state, [], [answer.call], [])
-    for number, operator in enumerate(asking.operators):
-        rewrite = await rewrite_flow(state, number, asking.operators, asking.roles)
+    alone = [(ways, operator.name, operator, asking.roles) for operator in asking.operators]
+    for one in asking.contenders:
+        roles = replace(asking.roles, rewriter_model=one.model)
+        alone.append((contenders, one.name, one.operator, roles))
+    for found, name, operator, roles in alone:
+        rewrite = await rewrite_flow(state, 0, [operator], roles)
         if rewrite.failure is not None:
             return result(None, rewrite.failure.reason)
         score = await score_flow(question, rewrite.state, asking.objective, asking.roles)
@@ -106,21 +127,30 @@ async def measure_flow(question: Question, asking: Asking) -> Measured:
             return result(None, score.reason)
         # A rewrite that changed nothing was answered before: by itself it would cost that call.
         asked = [rewrite.answer.call or answer.call]
-        mutated = [rewrite.mutation.call]
-        ways[operator.name] = _tried(score, rewrite.state, [operator.name], asked, mutated)
+        found[name] = _tried(score, rewrite.state, [name], asked, [rewrite.mutation.call])
     if asking.policy is None:
         return result(None, "")
     policy = await policy_flow(question, asking)
     if isinstance(policy, Failure):
         return result(None, policy.reason)
-    return result(policy, "")
+    if asking.keeper is None:
+        return result(policy, "")
+    last_kept = await policy_flow(question, replace(asking, keeper=None))
+    if isinstance(last_kept, Failure):
+        return result(None, last_kept.reason)
+    return result(policy, "", last_kept)
 
 
 async def policy_flow(question: Question, asking: Asking) -> Tried | Failure:
     """What the policy makes of the question, or why a call has failed."""
     assert asking.policy is not None
     episode = await greedy_flow(
-        asking.policy, question.question, asking.operators, asking.view, asking.roles
+        asking.policy,
+        question.question,
+        asking.operators,
+        asking.view,
+        asking.roles,
+        keeper=asking.keeper,
     )
     if episode.failure is not None:
         return episode.failure
@@ -149,4 +179,5 @@ def _tried(
         len(answered),
         len(mutated),
         sum(call.reply.served_s for call in (*answered, *mutated)),
+        state.answer_cut,
     )

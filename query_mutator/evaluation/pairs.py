@@ -52,7 +52,7 @@ def choose_pairs(
     A messy question of the dataset is asked in every way as it is, so that its clear twin costs
     one call: these come first. By default they are all taken, with a few of the others.
     """
-    found = [_pair(question, twins[question.id]) for question in heldout if question.id in twins]
+    found = [pair_of(question, twins[question.id]) for question in heldout if question.id in twins]
     cheap = [pair for pair in found if pair.twin == CLEAR]
     dear = [pair for pair in found if pair.twin == MESSY]
     if most is None:
@@ -61,7 +61,8 @@ def choose_pairs(
     return [*cheap, *sample_questions(dear, most - len(cheap))]
 
 
-def _pair(question: Question, twin: Twin) -> Pair:
+def pair_of(question: Question, twin: Twin) -> Pair:
+    """A question and its twin, which is a question of its own with the same meaning."""
     style = CLEAR if twin.is_clear else MESSY
     columns = {**question.columns, "style": style}
     if "twin" in columns:
@@ -73,7 +74,7 @@ def _pair(question: Question, twin: Twin) -> Pair:
 
 def twins_to_ask(pairs: Sequence[Pair], asking: Asking) -> list[tuple[Question, Asking]]:
     """The twins, each with the ways in which it is asked: a clear one unchanged alone."""
-    unchanged = replace(asking, operators=(), policy=None)
+    unchanged = replace(asking, operators=(), policy=None, contenders=())
     return [
         (pair.clear, unchanged) if pair.twin == CLEAR else (pair.messy, asking) for pair in pairs
     ]

@@ -20,6 +20,7 @@ from query_mutator.evaluation.measuring import UNCHANGED
 from query_mutator.evaluation.moved import with_interval
 from query_mutator.evaluation.several import Together
 from query_mutator.evaluation.statistics import FEWEST_SHOWN, Difference
+from query_mutator.evaluation.styles import StyleGains, styles_as_text
 from query_mutator.evaluation.verdict import Conclusion
 from query_mutator.objectives.judge import JudgeAgreement
 
@@ -33,6 +34,7 @@ def as_text(
     conclusion: Conclusion,
     judge: JudgeAgreement | None = None,
     gap: Gap | None = None,
+    styles: Sequence[StyleGains] = (),
 ) -> str:
     """The tables for the terminal, the conclusion last."""
     best = findings.best_single
@@ -53,16 +55,28 @@ def as_text(
         f"single operators (on {counted(findings.training_questions, 'training question')} the "
         f"best is {best})",
         _ways_table(findings.operators),
+        *_contenders(findings),
+        *styles_as_text(styles),
         "by category, policy against unchanged",
         _table([("", "questions", "unchanged", "policy", "difference"), *gains]),
         "the policy chose: "
         + ", ".join(f"{name} {share:.0%}" for name, share in findings.chosen.items()),
+        *_kept_line(findings),
         *_length_line(findings),
         *_judge_line(judge),
         *(gap_as_text(gap, best) if gap else []),
         conclusion.sentence,
     ]
     return "\n\n".join("\n".join(map(printable, part.split("\n"))) for part in parts)
+
+
+def _contenders(findings: Findings) -> list[str]:
+    if not findings.contenders:
+        return []
+    return [
+        "contenders: adapters of the embedded model, each asked alone",
+        _ways_table(findings.contenders),
+    ]
 
 
 def several_as_text(together: Together, conclusion: Conclusion) -> str:
@@ -84,6 +98,15 @@ def several_as_text(together: Together, conclusion: Conclusion) -> str:
             conclusion.sentence,
         ]
     )
+
+
+def _kept_line(findings: Findings) -> list[str]:
+    if findings.kept_share is None:
+        return []
+    return [
+        "where a rewrite brought another answer, it kept one to a rewrite in "
+        f"{findings.kept_share:.0%}, else the first answer"
+    ]
 
 
 def _length_line(findings: Findings) -> list[str]:
@@ -112,11 +135,16 @@ def _judge_line(judge: JudgeAgreement | None) -> list[str]:
 
 
 def as_json(
-    findings: Findings, conclusion: Conclusion, about: dict[str, Any], gap: Gap | None = None
+    findings: Findings,
+    conclusion: Conclusion,
+    about: dict[str, Any],
+    gap: Gap | None = None,
+    styles: Sequence[StyleGains] = (),
 ) -> dict[str, Any]:
     """All figures, for programs; null for the ends of an unknown interval."""
     between_twins = gap_as_json(gap, findings.best_single) if gap else None
-    figures = {**about, **asdict(findings), "gap": between_twins}
+    by_style = [asdict(one) for one in styles]
+    figures = {**about, **asdict(findings), "gap": between_twins, "styles": by_style}
     return {"verdict": asdict(conclusion), **without_infinities(figures)}
 
 
@@ -128,6 +156,7 @@ def draw(findings: Findings, conclusion: Conclusion, path: Path) -> Path:
     leads[after:after] = parts
     few = len(leads)
     leads += [(*_lead(way), "0.45") for way in findings.operators]
+    leads += [(*_lead(way), "tab:orange") for way in findings.contenders]
     gains = [
         (f"{gain.category} ({gain.questions})", gain.difference, "tab:green")
         for gain in findings.categories[:MOST_CATEGORIES]

@@ -121,8 +121,13 @@ def _shown(result: Rewritten, similar: Sequence[SimilarQuestion], least: float) 
         rows.append(("before", result.answer_before))
     if result.refused:
         rows.append(("refused", result.refused))
-    if result.operators:
+    for tried in result.not_kept:
+        rows += [("tried", f"{tried.operator}: {tried.query}"), ("not kept", tried.answer)]
+    if len(result.operators) > len(result.not_kept):
         rows += [("rewritten", result.rewritten_query), ("after", result.answer_after)]
+    if result.not_kept:
+        kept = "after" if len(result.operators) > len(result.not_kept) else "before"
+        rows.append(("kept", f"the answer {kept}"))
     for one in similar:
         gained = sorted(one.gains.items(), key=lambda pair: -pair[1])
         told = ", ".join(f"{name} {gain:+.2f}" for name, gain in gained)

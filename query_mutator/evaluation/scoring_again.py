@@ -115,12 +115,13 @@ class TransitionsAgain:
             reading = self._read(number, step, line)
             terms = self._terms(number, reading)
             if reading.opens:
-                stopped = step.operator == STOP and terms
+                stopped = terms and (step.operator == STOP or step.dropped is not None)
                 before.append(terms if stopped else opening_terms(step.previous_score))
                 asked.append(_answered(question, step.original_query, step.previous_answer))
             if reading.answered:
-                before.append(terms)
-                asked.append(_answered(question, step.rewritten_question, step.answer))
+                before.append(step.dropped.terms if step.dropped else terms)
+                answer = step.dropped.answer if step.dropped else step.answer
+                asked.append(_answered(question, step.rewritten_question, answer))
             readings.append(reading)
         scores = iter(self._again.scores(asked, before))
         for reading in readings:
@@ -138,7 +139,7 @@ class TransitionsAgain:
         if step.terminated or step.failed:
             self._sent.pop(step.env, None)
         else:
-            self._sent[step.env] = step.rewritten_query
+            self._sent[step.env] = step.query if step.dropped else step.rewritten_query
         return _Reading(step, line, opens, not step.failed and step.operator != STOP)
 
     def _terms(self, number: int, reading: _Reading) -> dict[str, Term]:
@@ -156,7 +157,8 @@ class TransitionsAgain:
             self._episodes[step.env] = _Episode(step.query, next(scores))
         episode = self._episodes[step.env]
         previous = episode.score.total
-        score = next(scores) if reading.answered else episode.score
+        tried = next(scores) if reading.answered else episode.score
+        score = episode.score if step.dropped else tried
         changes: dict[str, Any] = {"previous_score": previous}
         if not step.failed:
             reward = score.total - previous
@@ -170,6 +172,9 @@ class TransitionsAgain:
         line = {**reading.line, **changes}
         if not step.failed:
             line["terms"] = terms_json(score.terms)
+        if step.dropped is not None:
+            changes["dropped"] = replace(step.dropped, score=tried.total, terms=tried.terms)
+            line["dropped"] = asdict(changes["dropped"])
         return Rescored(step, replace(step, **changes), line, reading.opens)
 
 
@@ -188,12 +193,24 @@ def measured_again(again: Again, measured: Sequence[Measured]) -> list[Measured]
     for one, sha256 in zip(measured, digests, strict=True):
         ways = {name: _by(next(scores), tried) for name, tried in one.ways.items()}
         policy = _by(next(scores), one.policy) if one.policy else None
-        found.append(replace(one, sha256=sha256, ways=ways, policy=policy))
+        last_kept = _by(next(scores), one.last_kept) if one.last_kept else None
+        contenders = {name: _by(next(scores), tried) for name, tried in one.contenders.items()}
+        found.append(
+            replace(
+                one,
+                sha256=sha256,
+                ways=ways,
+                policy=policy,
+                last_kept=last_kept,
+                contenders=contenders,
+            )
+        )
     return found
 
 
 def _tried(measured: Measured) -> list[Tried]:
-    return [*measured.ways.values(), *([measured.policy] if measured.policy else [])]
+    policy = filter(None, (measured.policy, measured.last_kept))
+    return [*measured.ways.values(), *policy, *measured.contenders.values()]
 
 
 def _by(score: Score, tried: Tried) -> Tried:

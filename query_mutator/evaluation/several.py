@@ -9,7 +9,7 @@ import numpy as np
 
 from query_mutator.base.errors import UserError
 from query_mutator.evaluation.apart import apart, mean_part
-from query_mutator.evaluation.comparison import RANDOM, gained_in_parts
+from query_mutator.evaluation.comparison import LAST_KEPT, RANDOM, gained_in_parts, with_last_kept
 from query_mutator.evaluation.measuring import UNCHANGED, Measured
 from query_mutator.evaluation.statistics import Difference, Numbers, paired_differences
 
@@ -77,9 +77,16 @@ def compare_together(evaluated: Sequence[Evaluated]) -> Together:
 def _leads(measured: Sequence[Measured], best_single: str) -> dict[str, Numbers]:
     """The policy's lead over each simple way, question by question."""
     rows = []
+    last_kept = with_last_kept(measured)
     for one in measured:
         assert one.policy is not None
         operators = [tried.score for name, tried in one.ways.items() if name != UNCHANGED]
         others = [one.ways[UNCHANGED].score, np.mean(operators), one.ways[best_single].score]
         rows.append(one.policy.score - np.array(others))
-    return dict(zip((UNCHANGED, RANDOM, BEST_SINGLE), np.array(rows).T, strict=True))
+    leads = dict(zip((UNCHANGED, RANDOM, BEST_SINGLE), np.array(rows).T, strict=True))
+    if last_kept:
+        pairs = zip(measured, last_kept, strict=True)
+        leads[LAST_KEPT] = np.array(
+            [one.policy.score - last.score for one, last in pairs if one.policy is not None]
+        )
+    return leads

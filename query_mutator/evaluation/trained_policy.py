@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,17 @@ import torch
 from ppo import ActorCritic
 from query_mutator.base.closing import Closing
 from query_mutator.base.errors import UserError
+from query_mutator.base.flags import BETTER
 from query_mutator.base.stored import stored_as
+from query_mutator.base.weights import EMBEDDED
 from query_mutator.environment.episodes import STOP_ACTION, EpisodeView
 from query_mutator.environment.greedy import greedy_flow
+from query_mutator.environment.keeping import Keeper, keeper_of
 from query_mutator.models.keys import check_servers_of_file
 from query_mutator.models.roles import Roles
 from query_mutator.models.session import Models, open_models
 from query_mutator.operators import Operator
-from query_mutator.runs.checkpoints import misfit_told, set_policy, tensor_bytes
+from query_mutator.runs.checkpoints import KEEPER, misfit_told, set_policy, tensor_bytes
 from query_mutator.runs.directory import CONFIG, RunDirectory
 from query_mutator.runs.scores import trained_under
 from query_mutator.runs.settings import Settings, check, may_ask_judge, parsed_fields, servers_in
@@ -35,21 +38,36 @@ LONGEST_OUTAGE_S = 30.0
 
 
 @dataclass(frozen=True)
+class NotKept:
+    """A rewrite that was tried, and whose answer was not kept."""
+
+    operator: str
+    query: str
+    """What was sent to the target model."""
+    answer: str
+
+
+@dataclass(frozen=True)
 class Rewritten:
     """What a policy made of a question."""
 
     question: str
     rewritten_query: str
-    """What to send to the target model: the question itself where the policy left it alone."""
+    """What to send to the target model: the question itself where the policy left it alone, or
+    where the answer to it is kept."""
     operators: list[str]
+    """Those that were tried, in order."""
     answer_before: str
     answer_after: str
+    """The answer that is kept: to the rewritten query."""
     probabilities: dict[str, float]
     """Of every operator, and of `stop`, at the first choice; the most probable first."""
     failed: str = ""
     """Why a call failed; what had been reached before it stands."""
     refused: str = ""
     """Why a model's rewrite was not used."""
+    not_kept: list[NotKept] = field(default_factory=list)
+    """The rewrites among those that were tried that do not stand."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +81,8 @@ class TrainedPolicy:
     """Steps that it has been trained for."""
     trained_under: Sequence[int] = ()
     """The scores that paid them, in order; none where the objective is the user's own."""
+    keeper: Keeper | None = None
+    """What says which answer to keep; None where that is the last."""
 
     async def rewrite_flow(
         self, question: str, roles: Roles, *, least_probability: float = 0.0
@@ -74,6 +94,7 @@ class TrainedPolicy:
             self.operators,
             self.view,
             roles,
+            keeper=self.keeper,
             least_probability=least_probability,
         )
         return Rewritten(
@@ -85,6 +106,10 @@ class TrainedPolicy:
             self._named(episode.probabilities),
             episode.failure.reason if episode.failure else "",
             "; ".join(filter(None, (one.mutation.refused for one in episode.rewrites))),
+            [
+                NotKept(one.mutation.operator, one.state.prompt, one.state.answer)
+                for one in episode.dropped
+            ],
         )
 
     def _named(self, probabilities: Sequence[float]) -> dict[str, float]:
@@ -171,7 +196,7 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
         given["use_batching"] = True
     if "server" in given:
         given |= {"mutator_server": [], "target_server": [], "judge_server": []}
-        if given["server"] not in ("embedded", ["embedded"]):  # whose rewriter the run had
+        if given["server"] not in (EMBEDDED, [EMBEDDED]):  # whose rewriter the run had
             given.setdefault("rewriter", None)
     else:
         check_servers_of_file(servers_in(asdict(settings)), "the run's config.json")
@@ -192,8 +217,9 @@ def load_trained(run: RunDirectory, settings: Settings, operators: list[Operator
     with misfit_told(run.path):
         set_policy(policy, checkpoint.tensors)
         env_steps = stored_as(int, checkpoint.state["counts"]["env_steps"], "env_steps")
+        keeper = keeper_of(checkpoint.state[KEEPER]) if settings.keep == BETTER else None
     scores = trained_under(run, settings.objective)
-    return TrainedPolicy(policy, operators, view, env_steps, scores)
+    return TrainedPolicy(policy, operators, view, env_steps, scores, keeper)
 
 
 def use_one_thread() -> None:

@@ -6,10 +6,10 @@ import contextlib
 import logging
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.weights import LANGUAGE_MODEL
+from query_mutator.base.weights import EMBEDDED, LANGUAGE_MODEL
 from query_mutator.models.addresses import normalise_url, ollama_url
 from query_mutator.models.backend import Backend
 from query_mutator.models.calls import CallFailedError
@@ -17,7 +17,13 @@ from query_mutator.models.dialects import Dialect, OpenAIDialect, detect_dialect
 from query_mutator.models.http import HttpServer
 from query_mutator.models.keys import API_KEY_VARIABLE, KEY_HOST_VARIABLE, keys_for
 from query_mutator.models.settings import ModelSettings
-from query_mutator.models.tuned_mutator import rewriter_backend, wanted_rewriter
+from query_mutator.models.tuned_mutator import (
+    contender_model,
+    is_tuned,
+    rewriter_backend,
+    wanted_contenders,
+    wanted_rewriter,
+)
 from query_mutator.servers.embedded import (
     MODEL_NAME,
     REWRITER_NAME,
@@ -25,6 +31,7 @@ from query_mutator.servers.embedded import (
     default_slots,
     start_embedded,
 )
+from query_mutator.servers.rewriters import NONE
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +53,8 @@ class Connection:
     why: str
     rewriter_model: str = ""
     """The mutator that was tuned to rewrite; "" where there is none."""
+    contender_models: dict[str, str] = field(default_factory=dict)
+    """The embedded model with each of the adapters to compare, by the adapter's name."""
     embedded: EmbeddedServer | None = None
     embedded_answers: bool = False
     """True where the embedded model is the one that answers."""
@@ -54,9 +63,9 @@ class Connection:
     def servers(self) -> list[str]:
         """What to give as --server to come back to the same ones."""
         return [
-            "embedded" if self._is_embedded(backend) else backend.http.url
+            EMBEDDED if self._is_embedded(backend) else backend.http.url
             for backend in self.backends
-            if REWRITER_NAME not in backend.models
+            if not any(model.startswith(REWRITER_NAME) for model in backend.models)
         ]
 
     def close(self) -> None:
@@ -92,7 +101,7 @@ def connect(settings: ModelSettings) -> Connection:
     """The servers to use and their models, checked; the embedded one is started if it is chosen."""
     places, timeout_s = _places(settings), settings.timeout_s
     # What `auto` finds at the usual address may be anybody's: it is not sent the key.
-    keys = keys_for(place for place in places if place not in {"auto", "embedded"})
+    keys = keys_for(place for place in places if place not in {"auto", EMBEDDED})
     named = {
         "mutation": settings.mutator_model,
         "answer": settings.target_model,
@@ -102,7 +111,7 @@ def connect(settings: ModelSettings) -> Connection:
     with contextlib.ExitStack() as undo:
         offers: list[_Offer] = []
         for place, purposes in places.items():
-            if place == "embedded":
+            if place == EMBEDDED:
                 offer, reason = _embedded_offer(purposes), "as asked for"
             elif place == "auto":
                 offer, reason = _auto_offer(purposes, named, timeout_s)
@@ -113,11 +122,15 @@ def connect(settings: ModelSettings) -> Connection:
             offers.append(offer)
             why.append(offer.where + (f" ({reason})" if reason else ""))
         chosen = _choose(PARTS, offers, named)
-        rewriter = wanted_rewriter(
-            settings,
-            mutator=chosen["mutation"],
-            may_be_embedded=any(o.http is None and "mutation" in o.purposes for o in offers),
-        )
+        mutator = chosen["mutation"]
+        may_be = any(offer.http is None and "mutation" in offer.purposes for offer in offers)
+        rewriter = wanted_rewriter(settings, mutator=mutator, may_be_embedded=may_be)
+        contenders = wanted_contenders(settings, mutator=mutator, may_be_embedded=may_be)
+        rewriter_model = REWRITER_NAME if rewriter else ""
+        if rewriter is None and settings.rewriter != NONE and _is_tuned(offers, mutator):
+            rewriter_model = mutator
+        tuned = {REWRITER_NAME: rewriter} if rewriter else {}
+        tuned |= {contender_model(adapter): adapter for adapter in contenders.values()}
         embedded = None
         for offer in offers:
             if offer.http is None:
@@ -126,14 +139,16 @@ def connect(settings: ModelSettings) -> Connection:
                     slots=slots,
                     num_ctx=settings.num_ctx,
                     rewriter=rewriter.path if rewriter else None,
+                    contenders=[adapter.path for adapter in contenders.values()],
                 )
                 undo.callback(embedded.close)
                 offer.http, offer.dialect = _reach(embedded.url, timeout_s)
         backends = [_backend(offer, chosen, settings.group_by_model) for offer in offers]
-        if embedded is not None and rewriter is not None:
-            http, dialect = _reach(embedded.rewriter_url, timeout_s)
+        urls = embedded.adapter_urls if embedded else []
+        for (model, adapter), url in zip(tuned.items(), urls, strict=True):
+            http, dialect = _reach(url, timeout_s)
             undo.callback(http.close)
-            backends.append(rewriter_backend(http, dialect, rewriter))
+            backends.append(rewriter_backend(http, dialect, adapter, model))
         _warn_of_different_weights(backends)
         undo.pop_all()
     return Connection(
@@ -142,7 +157,8 @@ def connect(settings: ModelSettings) -> Connection:
         chosen["answer"],
         chosen["judge"],
         ", ".join(why),
-        REWRITER_NAME if rewriter else "",
+        rewriter_model,
+        {name: contender_model(adapter) for name, adapter in contenders.items()},
         embedded,
         embedded is not None and chosen["answer"] == MODEL_NAME,
     )
@@ -171,7 +187,7 @@ def _places(settings: ModelSettings) -> dict[str, frozenset[str]]:
         (for_judge, {"judge"}),
     ):
         for name in names:
-            place = name if name in {"auto", "embedded"} else normalise_url(name)
+            place = name if name in {"auto", EMBEDDED} else normalise_url(name)
             if name == "auto" and names is not servers:
                 raise UserError("auto goes with --server only; name the server")
             places.setdefault(place, set()).update(purposes)
@@ -285,6 +301,15 @@ def _pick(
     raise UserError(
         f"{where} has no model '{wanted}'; it has: {', '.join(offered) or 'none'}.\n"
         f"Give one of these as {PARTS[asked]}, or {able[0].dialect.missing_model_hint(wanted)}"
+    )
+
+
+def _is_tuned(offers: Sequence[_Offer], mutator: str) -> bool:
+    """Whether the mutator was tuned for rewriting on every server that has it."""
+    able = [(offer, offer.find(mutator)) for offer in offers if "mutation" in offer.purposes]
+    having = [(offer.http, offer.dialect, model) for offer, model in able if model]
+    return bool(having) and all(
+        http is not None and is_tuned(http, dialect, model) for http, dialect, model in having
     )
 
 

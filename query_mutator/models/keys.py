@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from query_mutator.base.errors import UserError
+from query_mutator.base.weights import EMBEDDED
 from query_mutator.models.addresses import is_loopback, normalise_url
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ def check_servers_of_file(servers: Iterable[str], file: object) -> None:
     if _key() is None:
         return
     for server in servers:
-        if server in {"auto", "embedded"} or is_loopback(url := normalise_url(server)):
+        if server in {"auto", EMBEDDED} or is_loopback(url := normalise_url(server)):
             continue
         # Hosts that the user told are the key's, but not without encryption on a file's word.
         if hosts and (url.startswith("https://") or not _is_told(url, hosts)):

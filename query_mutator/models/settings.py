@@ -52,6 +52,8 @@ class ModelSettings:
     embedding_model: str = PACKAGED_MODEL
     rewriter: str | Path | None = None
     """Adapter of the embedded mutator: a file or a directory; None: the shipped one; `none`."""
+    contenders: Sequence[str | Path] = ()
+    """Adapters to compare, each served beside the embedded mutator."""
     slots: int | None = None
     """Of the embedded server; None: by the machine."""
     timeout_s: float = 60.0

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from query_mutator.english import ask_in_full, capitalise_names, correct_spelling, drop_filler
+from query_mutator.english import (
+    ask_in_full,
+    calm_down,
+    capitalise_names,
+    correct_spelling,
+    correct_typing,
+    drop_asides,
+    drop_chatter,
+    drop_filler,
+    write_out,
+)
 
 Edit = Callable[[str], str]
 
 EDITS: dict[str, Edit] = {
     "spelling": correct_spelling,
+    "calm": calm_down,
+    "chatter": drop_chatter,
+    "abbreviations": write_out,
+    "asides": drop_asides,
+    "typing": correct_typing,
     "filler": drop_filler,
     "names": capitalise_names,
     "telegram": ask_in_full,

@@ -29,8 +29,7 @@ class Operator:
     edits: tuple[str, ...] = ()
     """Names of edits (`operators/edits.py`) that change the question without a model."""
     instruction: str | None = None
-    """What the mutator model is told to do, with the question as it is; edits are then for where
-    the model's rewrite is refused."""
+    """What the mutator model is told to do, with the question after the edits."""
     examples: tuple[tuple[str, str], ...] = ()
     ends_with: str = ""
     """A rewrite that does not end so is refused (`?` catches answers in place of questions)."""

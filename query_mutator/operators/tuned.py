@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from query_mutator.models.calls import Message
+from query_mutator.models.tuned_mutator import TUNED_INSTRUCTION
 
-TUNED_INSTRUCTION = "Ask this clearly."
+__all__ = ["TUNED_INSTRUCTION", "tuned_messages"]
 
 
 def tuned_messages(question: str) -> tuple[Message, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from query_mutator.base.errors import UserError
+from query_mutator.base.errors import UserError, is_out_of_memory
 from query_mutator.base.files import remove_partial, write_atomically
 
 logger = logging.getLogger(__name__)
@@ -29,6 +29,8 @@ VERSION = 1
 KEPT = 3
 POLICY = "policy."
 """Begins the names of a policy's tensors."""
+KEEPER = "keeper"
+"""Names, among the plain values, what says which answer to keep."""
 STATE = "state"
 """The tensor that holds the plain values, as the bytes of a JSON text: a safetensors header, where
 they could also be, is limited in size."""
@@ -188,6 +190,8 @@ def misfit_told(run: Path) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
         what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise UserError(
             f"the checkpoint of {run} does not fit its config.json: {what}; were they changed?"

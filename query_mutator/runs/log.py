@@ -8,6 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from query_mutator.environment.keeping import Differences
 from query_mutator.environment.transition import Transition
 from query_mutator.runs import tags
 
@@ -46,6 +47,18 @@ class RolloutLog:
         """Rewrites that were not used."""
         return sum(bool(step.refused_rewrite) and not step.failed for step in self.steps.values())
 
+    def dropped(self) -> int:
+        """Rewrites whose answer was not kept."""
+        return sum(step.dropped is not None for step in self.steps.values())
+
+    def pairs_of_answers(self) -> list[tuple[Differences, float]]:
+        """How the answers differed that there were to choose from, and what that was worth."""
+        return [
+            (step.differences, step.tried_score - step.previous_score)
+            for step in self.transitions()
+            if step.differences and step.tried_score is not None
+        ]
+
     def metrics(self) -> dict[str, float]:
         """What the steps themselves tell."""
         valid = [step for step in self.transitions() if not step.failed]
@@ -56,6 +69,8 @@ class RolloutLog:
         if not valid:
             return metrics
         metrics[tags.MEAN_REWARD] = _mean([step.reward for step in valid])
+        if chosen := [step for step in valid if step.differences]:
+            metrics[tags.KEPT_SHARE] = _mean([float(step.dropped is None) for step in chosen])
         terms: dict[str, list[float]] = defaultdict(list)
         for step in valid:
             for name, term in step.terms.items():

@@ -167,6 +167,13 @@ METRICS: tuple[Metric, ...] = (
         "1: the policy found that leaving questions alone is best.",
     ),
     Metric(
+        tags.KEPT_SHARE,
+        "Share of the rewrites with another answer than before in which that answer was kept "
+        "(--keep better).",
+        "1 all the time: rewriting is worth it as it is. Near 0: new answers look worse, and calls "
+        "are made for nothing.",
+    ),
+    Metric(
         tags.OPERATOR_SHARE,
         "Share of actions that chose this operator.",
         "What the policy has come to prefer.",

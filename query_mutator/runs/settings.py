@@ -12,20 +12,24 @@ from ppo.settings import PPOSettings
 from query_mutator.base.errors import UserError
 from query_mutator.base.flags import (
     AUTO,
+    BETTER,
     LARGEST_WEIGHT,
-    add_flag,
+    LAST,
+    answer_to_keep,
     batch_size,
     check_bounds,
     flag,
+    grouped_parser,
     option_of,
     parsed,
     weight,
 )
-from query_mutator.base.terminal import OneLineParser
 from query_mutator.base.untrusted import DEEPEST, parse_json, read_text
 from query_mutator.models.keys import check_servers_of_file
 
 MAX_SECONDS = 7 * 24 * 3600
+BEFORE = {"keep": LAST}
+"""What runs did before there was a setting for it, where that is not what they do by default."""
 NOT_REPEATED = {"run_dir", "resume", "config"}
 """Settings that belong to one run and are not taken from another run's config.json."""
 WEIGHTS = {
@@ -133,6 +137,11 @@ class Settings:
         at_least=1,
         at_most=100,
     )
+    keep: str = flag(
+        BETTER,
+        "after a rewrite, keep the answer that looks better without the reference, or the last",
+        parse=answer_to_keep,
+    )
     facts_weight: float = weight(0.5, "weight of the key facts in the score")
     closeness_weight: float = weight(0.5, "weight of the closeness to the reference in the score")
     willing_weight: float = weight(0.5, "weight of not refusing in the score")
@@ -233,18 +242,7 @@ class Settings:
 
 def build_parser(prog: str, description: str) -> argparse.ArgumentParser:
     """The command line of `Settings`, in groups."""
-    parser = OneLineParser(
-        prog=prog,
-        description=description,
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=100),
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    for item in fields(Settings):
-        if item.name in GROUPS:
-            group = parser.add_argument_group(GROUPS[item.name])
-        add_flag(group, item)
-    return parser
+    return grouped_parser(Settings, GROUPS, prog, description)
 
 
 def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Settings:
@@ -340,7 +338,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(f"{path} is not a JSON file: {str(error)[:200]}") from error
     if isinstance(data, dict) and isinstance(data.get("settings"), dict):
-        data = data["settings"]
+        data = {**BEFORE, **data["settings"]}
     if not isinstance(data, dict):
         raise UserError(f"{path} does not hold settings by name")
     known = {item.name for item in fields(Settings)}

@@ -23,6 +23,7 @@ GRADIENT_NORM_MAX = "Gradients/norm_before_clip_max"
 VALUE_MEAN = "RL/value_mean"
 ADVANTAGE_STD = "RL/advantage_std"
 STOP_SHARE = "RL/stop_share"
+KEPT_SHARE = "RL/kept_share"
 
 OPERATOR_SHARE = "Operators/{name}"
 

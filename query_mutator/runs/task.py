@@ -199,5 +199,6 @@ def say_servers(models: Models, settings: Settings) -> None:
     """Tells on the terminal which servers and models are used, and why."""
     roles = models.roles
     judge = f", judge {roles.judge_model}" if may_ask_judge(settings) else ""
-    parts = f"mutator {roles.mutator_model}, target {roles.target_model}{judge}"
+    tuned = " (tuned to rewrite)" if roles.rewriter_model else ""
+    parts = f"mutator {roles.mutator_model}{tuned}, target {roles.target_model}{judge}"
     print(printable(f"server: {models.connection.why}; {parts}"), file=sys.stderr)

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ START_TIMEOUT_S = 120.0
 SPIN_COUNT = "1000"
 PROMPT_CACHE_MIB = 512
 """Prompts of slots that were taken over are kept: the examples of an operator are read once."""
+CONTENDER_SLOTS = 4
+"""A contender's calls are short, and each of its slots costs memory."""
 LAST_PORT = 65535
 MAX_SLOTS = 16
 """More slots cost memory and give no more tokens a second on a CPU."""
@@ -50,6 +52,13 @@ class EmbeddedServer:
     process: subprocess.Popen[bytes]
     rewriter_url: str = ""
     """Where the rewriter is asked; "" where there is none."""
+    contender_urls: list[str] = field(default_factory=list)
+    """Where each of the adapters to compare is asked, in order."""
+
+    @property
+    def adapter_urls(self) -> list[str]:
+        """Where the model is asked with an adapter: the rewriter first."""
+        return [*([self.rewriter_url] if self.rewriter_url else []), *self.contender_urls]
 
     def close(self) -> None:
         """Ends the server and waits until it is gone."""
@@ -71,15 +80,19 @@ def default_slots() -> int:
     return min(2 * (os.cpu_count() or 1), MAX_SLOTS)
 
 
-def start_embedded(*, slots: int, num_ctx: int, rewriter: Path | None = None) -> EmbeddedServer:
+def start_embedded(
+    *, slots: int, num_ctx: int, rewriter: Path | None = None, contenders: Sequence[Path] = ()
+) -> EmbeddedServer:
     """Starts the embedded model on a free loopback port and waits until it answers.
 
-    With an adapter, it is the rewriter too, at another port.
+    With an adapter, it is the rewriter too, at another port; so is each of those to compare.
     """
     gguf_path()
     flags = ["--slots", str(min(slots, MAX_SLOTS)), "--num-ctx", str(num_ctx)]
     # What is shipped is not used unasked: whoever starts the server has chosen.
     flags += ["--rewriter", str(rewriter) if rewriter else NONE]
+    for contender in contenders:
+        flags += ["--contender", str(contender)]
     process = subprocess.Popen(
         module_command("query_mutator.servers.embedded", "--child", "--port", "0", *flags),
         # The child watches this pipe, which closes when we end, even by SIGKILL, and ends too.
@@ -92,12 +105,18 @@ def start_embedded(*, slots: int, num_ctx: int, rewriter: Path | None = None) ->
         # Ctrl-C in a terminal reaches the whole group; the trainer ends the server when it is done.
         start_new_session=True,
     )
-    urls = _first_line(process, START_TIMEOUT_S)
-    server = EmbeddedServer(urls.get("url", ""), process, urls.get("rewriter_url", ""))
+    told = _first_line(process, START_TIMEOUT_S)
+    server = EmbeddedServer(
+        told.get("url", ""),
+        process,
+        told.get("rewriter_url", ""),
+        told.get("contender_urls", []),
+    )
     if not server.url:
         server.close()
-        with_it = f" with the rewriter {rewriter}" if rewriter else ""
-        flag = f" --rewriter {shlex.quote(str(rewriter))}" if rewriter else ""
+        adapter = told.get("failed") or (str(rewriter) if rewriter else "")
+        with_it = f" with the rewriter {adapter}" if adapter else ""
+        flag = f" --rewriter {shlex.quote(adapter)}" if adapter else ""
         raise UserError(
             f"the embedded model did not start{with_it}; "
             f"`query-mutator serve-embedded{flag}` shows why"
@@ -105,8 +124,11 @@ def start_embedded(*, slots: int, num_ctx: int, rewriter: Path | None = None) ->
     return server
 
 
-def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> dict[str, str]:
-    """The URLs the child prints once it listens, none if it ends or stays silent."""
+def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> dict[str, Any]:
+    """The URLs the child prints once it listens, none if it ends or stays silent.
+
+    One that fails tells with which adapter.
+    """
     lines: list[bytes] = []
     assert process.stdout is not None
     reader = threading.Thread(
@@ -119,7 +141,7 @@ def _first_line(process: subprocess.Popen[bytes], timeout_s: float) -> dict[str,
         found = json.loads(lines[0]) if lines else {}
     except ValueError:
         return {}
-    return {name: str(url) for name, url in found.items()} if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def _available_cores() -> int:
@@ -136,6 +158,7 @@ def serve(
     threads: int,
     quiet: bool,
     adapter: Path | None = None,
+    prompt_cache_mib: int = PROMPT_CACHE_MIB,
 ) -> Any:
     """llama.cpp's own HTTP server, listening; it lives as long as the object does.
 
@@ -158,7 +181,7 @@ def serve(
     params.cpuparams_batch.n_threads = threads
     # A connection holds a thread while its call is under way; keep some for health and props.
     params.n_threads_http = 2 * slots + 4
-    params.cache_ram_mib = PROMPT_CACHE_MIB
+    params.cache_ram_mib = prompt_cache_mib
     params.ui = False
     if quiet:
         params.verbosity = -1
@@ -202,6 +225,7 @@ def run(argv: Sequence[str] | None = None, prog: str = "query-mutator serve-embe
         help="adapter of the rewriter, which is served at the port that follows: a GGUF, or a "
         "directory of train-mutator (default: the shipped one; none: no rewriter)",
     )
+    parser.add_argument("--contender", action="append", default=[], help=argparse.SUPPRESS)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if not 0 <= args.port <= LAST_PORT or args.slots < 1 or args.num_ctx < 1 or args.threads < 1:
@@ -213,16 +237,26 @@ def run(argv: Sequence[str] | None = None, prog: str = "query-mutator serve-embe
     if rewriter:
         _check_following(following)
     servers = []
+    adapter = None
     try:
         servers.append(serve(port=args.port, **options))
         if rewriter:
-            servers.append(serve(port=following, **options, adapter=rewriter.path))
+            adapter = rewriter.path
+            servers.append(serve(port=following, **options, adapter=adapter))
+        contended = {**options, "slots": min(args.slots, CONTENDER_SLOTS), "prompt_cache_mib": 0}
+        contenders = []
+        for adapter in map(Path, args.contender):
+            contenders.append(serve(port=0, **contended, adapter=adapter))
     except RuntimeError as error:
+        if args.child:
+            print(json.dumps({"failed": str(adapter or "")}), flush=True)
         of_it = " with its rewriter (is it an adapter of this model?)" if servers else ""
         raise UserError(f"the embedded server could not start{of_it}: {error}") from error
     urls = [server.listening_address for server in servers]
     if args.child:
-        print(json.dumps(dict(zip(("url", "rewriter_url"), urls, strict=False))), flush=True)
+        told: dict[str, Any] = dict(zip(("url", "rewriter_url"), urls, strict=False))
+        told["contender_urls"] = [server.listening_address for server in contenders]
+        print(json.dumps(told), flush=True)
         sys.stdin.buffer.read()
         os._exit(0)
     for name, url in zip((MODEL_NAME, REWRITER_NAME), urls, strict=False):

@@ -22,7 +22,7 @@ from query_mutator.objectives.version import SCORING, is_versioned, named
 from query_mutator.runs.directory import CONFIG, RunDirectory, default_run_dir
 from query_mutator.runs.hints import hints
 from query_mutator.runs.scores import TRAINED_UNDER, trained_under
-from query_mutator.runs.settings import Settings
+from query_mutator.runs.settings import BEFORE, Settings
 from query_mutator.runs.task import (
     EMBEDDED_MAX_REWRITES,
     MAX_REWRITES,
@@ -289,7 +289,7 @@ def _config(settings: Settings, task: Task, models: Models) -> dict[str, Any]:
 def _check_unchanged(run: RunDirectory, settings: Settings, task: Task) -> None:
     """Refuses to resume with what would make it another run, and names it."""
     config = run.read_json(CONFIG)
-    before = config.get("settings", {})
+    before = {**BEFORE, **config.get("settings", {})}
     # The learning rate falls to 0 over all steps: with another number it would fall another way.
     may_change = MAY_CHANGE - ({"num_env_steps"} if settings.use_linear_lr_decay else set())
     for name, value in settings.stored().items():

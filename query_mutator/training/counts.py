@@ -26,6 +26,8 @@ class RunCounts:
     trained_transitions: NonNegativeInt = 0
     masked_transitions: NonNegativeInt = 0
     refused_rewrites: NonNegativeInt = 0
+    dropped_rewrites: NonNegativeInt = 0
+    """Those whose answer was not kept."""
     wall_time_s: float = 0.0
     collect_s: float = 0.0
     learn_s: float = 0.0
@@ -81,6 +83,7 @@ class RunCounts:
             "trained_transitions": self.trained_transitions,
             "masked_transitions": self.masked_transitions,
             "refused_rewrites": self.refused_rewrites,
+            "dropped_rewrites": self.dropped_rewrites,
             "wall_time_s": round(self.wall_time_s, 3),
             "collect_s": round(self.collect_s, 3),
             "learn_s": round(self.learn_s, 3),

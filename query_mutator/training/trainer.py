@@ -14,11 +14,12 @@ from pydantic import NonNegativeInt
 from ppo import PPO, ActorCritic, PPOSettings, RolloutStorage, UpdateStats, collect_rollout
 from ppo.steps import EnvStep
 from query_mutator.base.errors import ServerUnavailableError
+from query_mutator.base.flags import BETTER
 from query_mutator.base.stored import stored_as
 from query_mutator.data import sample_questions
 from query_mutator.environment.env import QueryMutationEnv
 from query_mutator.environment.group import BatchedQueryMutationEnv
-from query_mutator.environment.scoring import gain_flow, scoring_runner
+from query_mutator.environment.keeping import Keeper
 from query_mutator.environment.transition import Transition
 from query_mutator.models.session import Models
 from query_mutator.runs.checkpoints import Checkpoint, misfit_told
@@ -56,7 +57,10 @@ class Trainer:
         max_rewrites: int,
     ) -> None:
         self.settings, self.task, self.models, self.run = settings, task, models, run
-        self.envs = environments(settings, task, models, max_rewrites=max_rewrites)
+        self.keeper = Keeper() if settings.keep == BETTER else None
+        self.envs = environments(
+            settings, task, models, max_rewrites=max_rewrites, keeper=self.keeper
+        )
         references = [question.reference for question in task.train if question.reference]
         models.encoder.keep([question.question for question in task.train] + references)
         # Its matrices are small: to split them between threads costs more than it saves, and bits.
@@ -72,7 +76,9 @@ class Trainer:
             for index in range(settings.num_processes)
         ]
         self.shuffle = np.random.default_rng([settings.seed, 2])
-        self.learner = Learner(self.algorithm, self.envs, self.generators, self.shuffle)
+        self.learner = Learner(
+            self.algorithm, self.envs, self.generators, self.shuffle, self.keeper
+        )
         self.learner.seed_globals(settings.seed)
         self.counts = RunCounts()
         self.heldout = sample_questions(task.heldout, settings.eval_sample)
@@ -180,6 +186,8 @@ class Trainer:
         storage, log, collected_again = self._collect_usable(left, progress)
         collected = Moment.of(self.models)
         stats = self.algorithm.update(storage, self.shuffle)
+        if self.keeper is not None:
+            self.keeper.learn(log.pairs_of_answers())
         phases = Phases(began, collected, Moment.of(self.models))
         self._count(log, stats, phases, collected_again)
         if counts.update % settings.log_interval == 0 or self.is_done:
@@ -206,6 +214,7 @@ class Trainer:
         counts.trained_transitions += stats.trained_rows
         counts.masked_transitions += log.masked()
         counts.refused_rewrites += log.refused()
+        counts.dropped_rewrites += log.dropped()
         counts.count_calls(self.models.client.counts(), self._before_resume)
         kinds = counts.failures_by_kind
         counts.note_failures(
@@ -304,18 +313,9 @@ class Trainer:
 
     def _heldout_gain(self) -> float | None:
         """How much better the policy, as it stands, has a fixed sample of questions answered."""
-        env, models = self.envs.envs[0], self.models
-        runner = scoring_runner(env.objective, models, self.settings.max_workers)
-        gains = runner.run(
-            [
-                gain_flow(
-                    question, self.policy, env.operators, env.view, env.objective, models.roles
-                )
-                for question in self.heldout
-            ]
-        )
+        gains = self.envs.gains(self.heldout, self.policy)
         known = [gain for gain in gains if gain is not None]
-        if len(known) < len(gains) and (reason := models.client.why_gone()):
+        if len(known) < len(gains) and (reason := self.models.client.why_gone()):
             raise ServerUnavailableError(reason)
         return mean_or_none(known)
 
@@ -327,7 +327,12 @@ class Trainer:
 
 
 def environments(
-    settings: Settings, task: Task, models: Models, *, max_rewrites: int
+    settings: Settings,
+    task: Task,
+    models: Models,
+    *,
+    max_rewrites: int,
+    keeper: Keeper | None = None,
 ) -> BatchedQueryMutationEnv:
     """The environments that a run steps side by side."""
     envs = [
@@ -340,6 +345,7 @@ def environments(
             seed=settings.seed,
             index=index,
             num_envs=settings.num_processes,
+            keeper=keeper,
         )
         for index in range(settings.num_processes)
     ]

@@ -14,8 +14,10 @@ import torch
 from ppo import PPO
 from query_mutator.base.stored import stored_as
 from query_mutator.environment.group import BatchedQueryMutationEnv
+from query_mutator.environment.keeping import Keeper
 from query_mutator.objectives.version import SCORING, UNTOLD, is_versioned
 from query_mutator.runs.checkpoints import (
+    KEEPER,
     POLICY,
     Checkpoint,
     misfit_told,
@@ -41,6 +43,8 @@ class Learner:
     generators: list[np.random.Generator]
     """One for the actions of each environment."""
     shuffle: np.random.Generator
+    keeper: Keeper | None = None
+    """What says which answer to keep; None where that is the last."""
 
     def seed_globals(self, seed: int) -> None:
         """Seeds the generators that nothing here draws from, but a user's objective may."""
@@ -73,6 +77,8 @@ class Learner:
             "counts": deepcopy(counts),
             "curves": dict(curves),
         }
+        if self.keeper is not None:
+            state[KEEPER] = self.keeper.plain()
         return Checkpoint(tensors, state)
 
     def take_up(self, checkpoint: Checkpoint, run: Path) -> None:
@@ -98,6 +104,8 @@ class Learner:
             for group in optimizer["param_groups"]:
                 group["lr"] = stored_as(float, state["learning_rate"], "learning_rate")
             self.algorithm.optimizer.load_state_dict(optimizer)
+            if self.keeper is not None:
+                self.keeper.take_up(state[KEEPER])
             self.shuffle.bit_generator.state = state["shuffle"]
             version, numbers, gauss = state["python_random"]
             random.setstate((version, tuple(numbers), gauss))
@@ -128,7 +136,7 @@ class Learner:
         return tensor_bytes(self.algorithm.policy) + self.envs.current()[0].nbytes
 
 
-ADDED = {"refused_rewrites"}
+ADDED = {"refused_rewrites", "dropped_rewrites"}
 """What runs have not always counted: those of before go on at 0."""
 
 

@@ -11,15 +11,13 @@ import safetensors.torch
 import torch
 from safetensors import SafetensorError
 
+from query_mutator.base.adapter_files import PEFT_CONFIG, PEFT_DIRECTORY, PEFT_WEIGHTS
 from query_mutator.base.errors import UserError
 from query_mutator.base.files import replaced_directory
 from query_mutator.tuning.base_model import BaseModel, place_of, quiet_transformers
 from query_mutator.tuning.settings import TuningSettings
 
-ADAPTER = "adapter"
 FULL_MODEL = "model"
-ADAPTER_WEIGHTS, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
-"""As peft names them."""
 
 
 class Trained:
@@ -33,7 +31,7 @@ class Trained:
     @property
     def directory_name(self) -> str:
         """Where in a rewriter's directory its weights are."""
-        return FULL_MODEL if self.is_full else ADAPTER
+        return FULL_MODEL if self.is_full else PEFT_DIRECTORY
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         """The weights that are trained, by name."""
@@ -58,12 +56,12 @@ class Trained:
         # Sets have another order in every process.
         plain = {k: sorted(v) if isinstance(v, set) else v for k, v in config.items()}
         text = json.dumps(plain, indent=2, sort_keys=True)
-        (directory / ADAPTER_CONFIG).write_text(text + "\n", encoding="utf-8")
+        (directory / PEFT_CONFIG).write_text(text + "\n", encoding="utf-8")
         # Left to decide about embeddings, peft asks the hub whether the vocabulary has grown.
         weights = peft.get_peft_model_state_dict(self._wrapped, save_embedding_layers=False)
         kept = {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
         content = safetensors.torch.save(kept, {"format": "pt"})
-        (directory / ADAPTER_WEIGHTS).write_bytes(content)
+        (directory / PEFT_WEIGHTS).write_bytes(content)
 
 
 def _with_adapter(base: BaseModel, settings: TuningSettings) -> Any:

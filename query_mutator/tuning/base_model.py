@@ -14,8 +14,8 @@ from batching import load_tokenizer
 from batching.generation import Tokenizer
 from query_mutator.base.errors import UserError
 from query_mutator.base.hub import hub_answers, is_hub_name
-from query_mutator.base.weights import gguf_path
-from query_mutator.tuning.settings import EMBEDDED
+from query_mutator.base.weights import EMBEDDED, gguf_path
+from query_mutator.tuning.settings import AUTO, BFLOAT16, TuningSettings
 
 GGUF = ".gguf"
 LONGEST_REASON = 200
@@ -136,6 +136,13 @@ def quiet_transformers() -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
+
+
+def compute_dtype(settings: TuningSettings) -> torch.dtype:
+    """The kind of number that `--dtype` asks to multiply in."""
+    wanted = settings.dtype
+    in_bfloat16 = wanted == BFLOAT16 or (wanted == AUTO and multiplies_in_bfloat16())
+    return torch.bfloat16 if in_bfloat16 else torch.float32
 
 
 def multiplies_in_bfloat16() -> bool:

@@ -13,12 +13,14 @@ from typing import Any
 
 import torch
 
-from query_mutator.base.errors import UserError
+from query_mutator.base.adapter_files import PEFT_DIRECTORY
+from query_mutator.base.errors import UserError, is_out_of_memory
 from query_mutator.base.terminal import counted, show_warnings
+from query_mutator.base.weights import EMBEDDED
 from query_mutator.runs.directory import CONFIG, SUMMARY, RunDirectory
-from query_mutator.tuning.adapter import ADAPTER, Trained
+from query_mutator.tuning.adapter import Trained
 from query_mutator.tuning.apart import packing_of
-from query_mutator.tuning.base_model import load_base_model, multiplies_in_bfloat16
+from query_mutator.tuning.base_model import compute_dtype, load_base_model
 from query_mutator.tuning.directory import RewriterDirectory, default_output
 from query_mutator.tuning.export import (
     NoFormError,
@@ -30,18 +32,10 @@ from query_mutator.tuning.learning import Losses
 from query_mutator.tuning.material import Material, load_material
 from query_mutator.tuning.progress import EXIT_CODE, Progress, Stopping
 from query_mutator.tuning.prompts import PromptWriter
-from query_mutator.tuning.settings import (
-    AUTO,
-    BFLOAT16,
-    EMBEDDED,
-    TuningSettings,
-    settings_of,
-)
+from query_mutator.tuning.settings import TuningSettings, settings_of
 from query_mutator.tuning.trainer import Trainer
 
 PACKAGES = ("torch", "transformers", "peft", "numpy")
-MEMORY = ("can't allocate memory", "out of memory", "not enough memory")
-"""How torch says that there is none left."""
 
 
 def train_mutator(settings: TuningSettings) -> int:
@@ -61,7 +55,7 @@ def train_mutator(settings: TuningSettings) -> int:
         directory.check_new()
     if settings.merged:
         check_can_be_merged(settings.model, settings.merged)
-    with _told(settings):
+    with _told(settings, directory):
         trainer, material = _trainer(settings, directory)
         return _run(trainer, material, stored)
 
@@ -127,7 +121,9 @@ def _is_written(settings: TuningSettings, directory: RunDirectory) -> bool:
 def _export(settings: TuningSettings, path: Path) -> None:
     """Writes what servers take; a model of a kind that llama.cpp's adapters lack stays as it is."""
     try:
-        exported = export_adapter(path / ADAPTER, settings.model, path, merged=settings.merged)
+        exported = export_adapter(
+            path / PEFT_DIRECTORY, settings.model, path, merged=settings.merged
+        )
     except NoFormError as error:
         print(f"no GGUF of it was written: {error}")
         return
@@ -145,10 +141,7 @@ def _export(settings: TuningSettings, path: Path) -> None:
 def _trainer(settings: TuningSettings, directory: RewriterDirectory) -> tuple[Trainer, Material]:
     """All parts of a training, made in the order in which they can be wrong."""
     torch.manual_seed(settings.seed)
-    in_bfloat16 = settings.dtype == BFLOAT16 or (
-        settings.dtype == AUTO and multiplies_in_bfloat16()
-    )
-    dtype = torch.bfloat16 if in_bfloat16 else torch.float32
+    dtype = compute_dtype(settings)
     # What is trained stays in float32: small steps would be lost in fewer bits.
     base = load_base_model(settings.model, torch.float32 if settings.full else dtype)
     packing = packing_of(base)
@@ -227,7 +220,7 @@ def _say_end(trainer: Trainer) -> None:
 
 
 @contextlib.contextmanager
-def _told(settings: TuningSettings) -> Iterator[None]:
+def _told(settings: TuningSettings, directory: RunDirectory) -> Iterator[None]:
     """Turns what ends a training into a line that says what to do."""
     try:
         yield
@@ -235,11 +228,25 @@ def _told(settings: TuningSettings) -> Iterator[None]:
         raise UserError(
             f"the training diverged: {error}.\nA lower --lr than {settings.learning_rate:g} helps"
         ) from error
-    except (MemoryError, RuntimeError) as error:
-        text = str(error).lower()
-        if isinstance(error, MemoryError) or any(words in text for words in MEMORY):
-            raise UserError(
-                "out of memory.\nA lower --token-budget with more --grad-accumulation, or "
-                "--gradient-checkpointing, takes less"
-            ) from error
+    except (MemoryError, OSError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise UserError(_how_to_take_less(settings, directory)) from error
         raise
+
+
+def _how_to_take_less(settings: TuningSettings, directory: RunDirectory) -> str:
+    """What to say where memory has run out."""
+    ways = [
+        "a --batchplan of smaller batches"
+        if settings.batchplan
+        else "a lower --token-budget (with more --grad-accumulation)",
+        "an adapter in place of --full" if settings.full else "a smaller --lora-rank",
+    ]
+    ways += [] if settings.gradient_checkpointing else ["--gradient-checkpointing"]
+    told = f"out of memory. It takes less with {', '.join(ways[:-1])} or {ways[-1]}"
+    if settings.online or not (directory.path / CONFIG).is_file():
+        return told
+    return (
+        f"{told}, in another --output.\nThe last checkpoint is whole: --resume --output "
+        f"{directory.path} goes on from it where there is more memory"
+    )

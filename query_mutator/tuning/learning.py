@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
+from query_mutator.runs.checkpoints import tensor_like
 from query_mutator.tuning.attention import sample_by_sample
 from query_mutator.tuning.base_model import BaseModel
 from query_mutator.tuning.batches import Batch
@@ -150,18 +151,15 @@ class Learning:
         """Goes on from what `tensors` gave; `ValueError` where they do not fit."""
         with torch.no_grad():
             for name, parameter in self._parameters.items():
-                found = tensors.get(f"weights.{name}")
-                if (
-                    found is None
-                    or found.shape != parameter.shape
-                    or found.dtype != parameter.dtype
-                ):
-                    raise ValueError(f"there are no weights {name} like those of the model")
-                parameter.copy_(found)
-                moments = {moment: tensors.get(f"{moment}.{name}") for moment in MOMENTS}
-                if all(value is not None for value in moments.values()):
+                parameter.copy_(tensor_like(tensors, f"weights.{name}", parameter))
+                # Before the first step there are none.
+                if any(f"{moment}.{name}" in tensors for moment in MOMENTS):
                     self._optimizer.state[parameter] = {
-                        moment: value.clone().to(parameter.device if moment != "step" else "cpu")
-                        for moment, value in moments.items()
-                        if value is not None
+                        "step": tensor_like(tensors, f"step.{name}", torch.tensor(0.0)),
+                        **{
+                            moment: tensor_like(tensors, f"{moment}.{name}", parameter).to(
+                                parameter.device
+                            )
+                            for moment in MOMENTS[1:]
+                        },
                     }

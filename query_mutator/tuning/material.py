@@ -14,7 +14,14 @@ from batching.generation.dataset import encode_texts, read_texts
 from query_mutator.base.errors import UserError
 from query_mutator.tuning.batches import Packing, shared_beginning
 from query_mutator.tuning.pair_files import read_pairs, written_pairs
-from query_mutator.tuning.pairs import Pair, generated_pairs, shipped_pairs, split_pairs, with_kept
+from query_mutator.tuning.pairs import (
+    Pair,
+    as_asked,
+    generated_pairs,
+    shipped_pairs,
+    split_pairs,
+    with_kept,
+)
 from query_mutator.tuning.plans import Epoch, batching_config, check_learnable, planned, stored_plan
 from query_mutator.tuning.prompts import PromptWriter
 from query_mutator.tuning.settings import TuningSettings
@@ -95,7 +102,8 @@ def _of_pairs(
         seed = settings.seed * EPOCH_SEEDS + epoch
         more = generated_pairs(training, settings.generated, seed) if settings.generated else []
         shown = with_kept([*training, *more], settings.keep_clear, Random(seed))
-        made.append(_by_id(writer.samples(shown)))
+        made.append(_by_id(writer.samples(as_asked(shown, settings.as_typed, Random(seed)))))
+    held = as_asked(held, settings.as_typed, Random(settings.seed))
     held_samples = writer.samples(held)
     return Material(
         [

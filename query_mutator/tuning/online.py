@@ -193,9 +193,9 @@ class FollowedRun:
                 except ValueError as error:
                     raise UserError(f"{path} is damaged at byte {self._offset:,}") from error
                 self._offset, self._last_line = self._offset + len(line), line
-                if is_rewrite(step) and step.score is not None:
+                if is_rewrite(step) and step.tried_score is not None:
                     pair = step.original_query, step.rewritten_question
-                    self._gains[pair].append(step.score - step.previous_score)
+                    self._gains[pair].append(step.tried_score - step.previous_score)
                     tried[pair] = None
         return list(tried)
 

@@ -8,6 +8,8 @@ from random import Random
 
 from query_mutator.data import load_questions, load_twins
 from query_mutator.data.messing import STYLES, messy_twin
+from query_mutator.operators import shipped_operators
+from query_mutator.operators.edits import apply_edits
 
 TRAIN = "train"
 
@@ -55,21 +57,36 @@ def with_kept(pairs: Sequence[Pair], share: float, random: Random) -> list[Pair]
     return [*pairs, *kept]
 
 
-def generated_pairs(pairs: Iterable[Pair], variants: int, seed: int) -> list[Pair]:
-    """So many messy variants of each clear question, of as many styles as apply."""
+def generated_pairs(pairs: Iterable[Pair], variants: float, seed: int) -> list[Pair]:
+    """So many messy variants of each clear question, of as many styles as apply.
+
+    Of 1.5 variants, half of the questions have two, and half of them one.
+    """
     random = Random(seed)
     made = []
     for clear in {pair.rewrite: pair for pair in pairs}.values():
+        wanted = int(variants + random.random())
         styles = random.sample(list(STYLES), len(STYLES))
         found = 0
         for style in styles:
-            if found == variants:
+            if found == wanted:
                 break
             messy = messy_twin(clear.rewrite, style, random, clear.category)
             if messy is not None:
                 found += 1
                 made.append(replace(clear, question=messy))
     return made
+
+
+def as_asked(pairs: Iterable[Pair], as_typed: float, random: Random) -> list[Pair]:
+    """The pairs as a tuned model is asked them: after the operator's edits, but for a share."""
+    edits = next(operator.edits for operator in shipped_operators() if operator.tuned)
+    return [
+        pair
+        if random.random() < as_typed
+        else replace(pair, question=apply_edits(pair.question, edits))
+        for pair in pairs
+    ]
 
 
 def split_pairs(

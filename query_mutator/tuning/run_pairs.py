@@ -35,9 +35,9 @@ def gain_pairs(run: str | Path, encoder: Encoder) -> list[Pair]:
     gains: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     asked: dict[str, str] = {}
     for step in read_transitions(run):
-        if is_rewrite(step) and step.score is not None:
+        if is_rewrite(step) and step.tried_score is not None:
             gains[step.original_query, step.rewritten_question].append(
-                step.score - step.previous_score
+                step.tried_score - step.previous_score
             )
             asked[step.original_query] = step.question_id
     means = {pair: float(np.mean(found)) for pair, found in gains.items()}

@@ -8,10 +8,16 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.flags import add_flag, check_bounds, flag, option_of, parsed, whole_number
-from query_mutator.base.terminal import OneLineParser
+from query_mutator.base.flags import (
+    check_bounds,
+    flag,
+    grouped_parser,
+    option_of,
+    parsed,
+    whole_number,
+)
+from query_mutator.base.weights import EMBEDDED
 
-EMBEDDED = "embedded"
 AUTO, FLOAT32, BFLOAT16 = "auto", "float32", "bfloat16"
 COSINE, LINEAR, CONSTANT = "cosine", "linear", "constant"
 CHOICES = {
@@ -21,16 +27,18 @@ CHOICES = {
 EXCLUSIVE = {
     "full": (("merged",), "what is merged is an adapter, and all weights are a whole model"),
     "online": (
-        ("batchplan", "pairs", "generated", "keep_clear", "epochs"),
+        ("batchplan", "pairs", "generated", "keep_clear", "as_typed", "epochs"),
         "it learns what comes, in batches made as it comes",
     ),
-    "data": (("pairs", "generated", "keep_clear"), "its rows are learned as they are"),
+    "data": (("pairs", "generated", "keep_clear", "as_typed"), "its rows are learned as they are"),
     "batchplan": (
         ("pack", "pack_max_len", "bucket_edges", "token_budget", "validation_share"),
         "the plan says what is in its batches, and that is all the data",
     ),
 }
 """Flags that others leave without a meaning: refused beside them, with the reason."""
+OF_PUZZLES = ("gym_host", "gym_port", "episodes")
+"""Flags of a puzzle server, which is asked with --online, and where no run is followed."""
 MERGED_TYPES = ("q8_0", "q4_0", "f16")
 LORA_LEARNING_RATE, FULL_LEARNING_RATE = 1e-3, 5e-5
 DEFAULT_PACK_MAX_LEN = DEFAULT_TOKEN_BUDGET = 2048
@@ -83,14 +91,23 @@ class TuningSettings:
     gym_host: str = flag(DEFAULT_GYM_HOST, "the puzzle server of --online")
     gym_port: int = flag(DEFAULT_GYM_PORT, "its port", at_least=1, at_most=65535)
     episodes: int = flag(100, "puzzles that are played with --online", at_least=1)
-    generated: int = flag(
-        0, "messy variants made of each clear question, others in every epoch", at_least=0
+    generated: float = flag(
+        0.0,
+        "messy variants made of each clear question, others in every epoch; 0.5: of every second",
+        at_least=0,
     )
     keep_clear: float = flag(
         0.2,
         "share of the pairs that teach to leave a clear question alone",
         at_least=0,
         at_most=0.9,
+    )
+    as_typed: float = flag(
+        0.25,
+        "share of the pairs that are learned as they were typed; the others after the edits that "
+        "the operator makes before it asks (1: for a model that other programs ask too)",
+        at_least=0,
+        at_most=1,
     )
     validation_share: float = flag(
         0.05,
@@ -164,23 +181,22 @@ NOT_STORED = {"output", "resume"}
 
 def build_parser(prog: str, description: str | None) -> argparse.ArgumentParser:
     """The command line of `TuningSettings`, in groups."""
-    parser = OneLineParser(
-        prog=prog,
-        description=description,
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=32, width=100),
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    for item in fields(TuningSettings):
-        if item.name in GROUPS:
-            group = parser.add_argument_group(GROUPS[item.name])
-        add_flag(group, item)
-    return parser
+    return grouped_parser(TuningSettings, GROUPS, prog, description)
 
 
 def parse_settings(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> TuningSettings:
     """The settings of a command line."""
-    return settings_of(vars(parser.parse_args(argv)))
+    given = vars(parser.parse_args(argv))
+    settings = settings_of(given)
+    # By name: what says the same as the default is given too.
+    idle = next((name for name in OF_PUZZLES if name in given), None)
+    if idle and not settings.online:
+        raise UserError(f"{option_of(idle)} is for --online: without it no puzzle server is asked")
+    if idle and settings.from_:
+        raise UserError(
+            f"--online --from takes no {option_of(idle)}: a run is followed, and no puzzle server"
+        )
+    return settings
 
 
 def settings_of(values: dict[str, Any]) -> TuningSettings:

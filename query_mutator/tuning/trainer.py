@@ -29,7 +29,7 @@ from query_mutator.tuning.validation import heldout_loss, share_exact
 LOOKS_IN_AN_EPOCH = 4
 STEPS_BETWEEN_LOOKS = 20
 """Where there are no epochs."""
-TORCH_GENERATOR = "random.torch"
+TORCH_GENERATOR, CUDA_GENERATOR = "random.torch", "random.cuda"
 
 
 @dataclass
@@ -190,6 +190,8 @@ class Trainer:
         """Writes a checkpoint; the last two are kept."""
         tensors = self.learning.tensors()
         tensors[TORCH_GENERATOR] = torch.get_rng_state()
+        if self.trained.base.device.type == "cuda":  # whose dropout has a generator of its own
+            tensors[CUDA_GENERATOR] = torch.cuda.get_rng_state(self.trained.base.device)
         state = {
             **deepcopy(asdict(self.state)),
             "position": self.state.position.to_dict(),
@@ -210,6 +212,9 @@ class Trainer:
                 raise ValueError("its position is not that of its counts")
             self.learning.set_tensors(checkpoint.tensors)
             torch.set_rng_state(checkpoint.tensors[TORCH_GENERATOR])
+            device, drawing = self.trained.base.device, checkpoint.tensors.get(CUDA_GENERATOR)
+            if device.type == "cuda" and drawing is not None:
+                torch.cuda.set_rng_state(drawing, device)
         self.directory.checkpoints.tidy(self.state.step)
         self.directory.cut_back(0, self._curves)
 

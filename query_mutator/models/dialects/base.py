@@ -29,6 +29,12 @@ class Dialect(Protocol):
     def list_models(self, http: HttpServer) -> dict[str, str]:
         """The models the server has, each with a digest of its weights ("" where untold)."""
 
+    def system_prompt(self, http: HttpServer, model: str) -> str:
+        """What the server says to the model before a chat that has no system's turn; "" if untold.
+
+        Raises `CallFailedError`.
+        """
+
     def count_slots(self, http: HttpServer) -> int | None:
         """How many calls the server serves at once, where it tells."""
 

@@ -27,6 +27,9 @@ class OllamaDialect:
         models = listed(http.get("/api/tags").get("models"), "name")
         return {model["name"]: text_of(model.get("digest")) for model in models}
 
+    def system_prompt(self, http: HttpServer, model: str) -> str:
+        return text_of(http.post("/api/show", {"model": model}).get("system"))
+
     def count_slots(self, http: HttpServer) -> int | None:
         return None  # nothing in its API tells OLLAMA_NUM_PARALLEL
 

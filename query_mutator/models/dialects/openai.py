@@ -25,6 +25,9 @@ class OpenAIDialect:
     def list_models(self, http: HttpServer) -> dict[str, str]:
         return {model["id"]: "" for model in listed(http.get("/v1/models").get("data"), "id")}
 
+    def system_prompt(self, http: HttpServer, model: str) -> str:
+        return ""
+
     def count_slots(self, http: HttpServer) -> int | None:
         try:
             slots = http.get("/props").get("total_slots")  # llama.cpp's own page

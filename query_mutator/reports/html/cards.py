@@ -100,7 +100,8 @@ def _evaluation(evaluation: dict[str, Any], after: int | None, prefix: str) -> M
     if leads := evaluated.leads(evaluation):
         few = evaluated.alternatives(evaluation)
         content.append(forest_table(leads, break_after=few))
-    for forest in (evaluated.parts_apart(evaluation), evaluated.gains(evaluation)):
+    apart, by_style = evaluated.parts_apart(evaluation), evaluated.gains_by_style(evaluation)
+    for forest in (apart, *by_style, evaluated.gains(evaluation)):
         if forest is not None:
             content.append(forest_table(forest))
     return card("Evaluation", evaluated.evaluated(evaluation), *content, key=f"{prefix}evaluation")

@@ -13,6 +13,9 @@ from query_mutator.reports.html.scales import signed
 from query_mutator.runs.scores import TRAINED_UNDER, told_of_another_score
 
 MOST_CATEGORIES = 40
+TABLES = ("ways", "operators", "contenders")
+"""Where ways of asking are told, in this order."""
+STYLES = ("messy", "clear")
 PARTS = ("facts", "wording")
 """Parts of a score that are shown apart, where an evaluation has them."""
 MISSING = "–"
@@ -39,16 +42,18 @@ def evaluated(evaluation: dict[str, Any]) -> str:
 
 def leads(evaluation: dict[str, Any]) -> Forest | None:
     """The policy's lead over every other way of asking."""
-    ways = [*dicts(evaluation.get("ways")), *dicts(evaluation.get("operators"))]
+    ways = [way for table in TABLES for way in dicts(evaluation.get(table))]
     parts = [part for part in PARTS if any(finite(way.get(part)) is not None for way in ways)]
     rows = []
     for way in ways:
         worth = [number(way.get(key)) for key in ("score", *parts)]
-        about = (*worth, number(way.get("target_calls"), 2))
-        row = interval(way.get("policy_ahead"), way.get("name"), *about)
+        calls = [finite(way.get(key)) for key in ("target_calls", "mutator_calls")]
+        known = [count for count in calls if count is not None]
+        costs = [number(sum(known) if known else None, 2), number(way.get("seconds"), 2)]
+        row = interval(way.get("policy_ahead"), way.get("name"), *worth, *costs)
         rows += [row] if row else []
     says = "The policy's lead over other ways of asking"
-    headings = ("the policy against", "its score", *parts, "target calls")
+    headings = ("the policy against", "its score", *parts, "calls", "seconds")
     return Forest("leads", says, headings, rows) if rows else None
 
 
@@ -81,6 +86,32 @@ def gains(evaluation: dict[str, Any]) -> Forest | None:
         rows += [row] if row else []
     says = "The policy's gain over the question unchanged, by kind of question"
     return Forest("gains", says, ("kind of question", "questions"), rows) if rows else None
+
+
+def gains_by_style(evaluation: dict[str, Any]) -> list[Forest]:
+    """What every way of asking gains on messy questions, and on clear ones."""
+    told = {str(found.get("style")): found for found in dicts(evaluation.get("styles"))}
+    forests = [_gains_on(style, told[style]) for style in STYLES if style in told]
+    return [forest for forest in forests if forest.rows]
+
+
+def _gains_on(style: str, found: dict[str, Any]) -> Forest:
+    ways = found.get("ways")
+    told = {
+        way: gains
+        for way, gains in (ways.items() if isinstance(ways, dict) else ())
+        if isinstance(gains, dict)
+    }
+    parts = [part for part in PARTS if any(part in gains for gains in told.values())]
+    rows = []
+    for way, gains in told.items():
+        others = [interval(gains.get(part), part) for part in parts]
+        about = [MISSING if other is None else signed(other.mean) for other in others]
+        row = interval(gains.get("score"), way, *about)
+        rows += [row] if row else []
+    asked = counted(int(finite(found.get("questions")) or 0), f"{style} question")
+    says = f"What is gained over the question unchanged, on {asked}"
+    return Forest(f"gains-{style}", says, ("way of asking", *parts), rows)
 
 
 def interval(difference: Any, label: Any, *about: str) -> Interval | None:

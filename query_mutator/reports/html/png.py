@@ -13,7 +13,7 @@ import numpy as np
 from query_mutator.base import pictures
 from query_mutator.base.errors import refused
 from query_mutator.reports.html import findings, several
-from query_mutator.reports.html.evaluation import gains, leads, parts_apart
+from query_mutator.reports.html.evaluation import gains, gains_by_style, leads, parts_apart
 from query_mutator.reports.html.figures import (
     ALL,
     FEWEST_SHOWN,
@@ -62,6 +62,7 @@ def draw_all(materials: Sequence[Material], directory: Path) -> list[Path]:
         if material.evaluation is not None:
             makers = (leads, parts_apart, gains, closing_forest)
             drawn += [make(material.evaluation) for make in makers]
+            drawn += gains_by_style(material.evaluation)
         # No two runs are the same file, whatever is left of their names.
         run = re.sub(r"[^\w.-]+", "_", material.run.name)[:LONGEST_RUN]
         run = f"{number}-{run}" if len(materials) > 1 else run

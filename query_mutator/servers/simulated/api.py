@@ -237,7 +237,8 @@ class Api:
 
     async def _show(self, body: dict[str, Any]) -> Response:
         name = expect(body, "model", str, "") or expect(body, "name", str, "")
-        return _json(show(self.generator.find_model(name)))
+        found = self.generator.find_model(name)
+        return _json(show(found, self.generator.system_prompts.get(found, "")))
 
     async def _pull(self, body: dict[str, Any]) -> Response:
         name = expect(body, "model", str, "") or expect(body, "name", str, "")

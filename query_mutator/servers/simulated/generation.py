@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
 from query_mutator.servers.simulated.answers import Answer, tokenise
@@ -58,6 +58,7 @@ class Generator:
     """Serves generation calls, and knows the models on disk."""
 
     models: list[str]
+    system_prompts: Mapping[str, str]
     answer: Answer
     latency: Latency
     scheduler: Scheduler
@@ -132,10 +133,12 @@ class Generator:
 
     def _make(self, call: GenerationRequest, lease: Lease) -> tuple[Generation, float]:
         """Return what the model says to a call, and the seconds that it takes to."""
+        # As Ollama does: a model's own system prompt gives way to that of a call.
+        system = call.system or self.system_prompts.get(self.find_model(call.model), "")
         if self._answer_takes_seed:
-            text = self.answer(call.model, call.system, call.prompt, seed=call.seed)
+            text = self.answer(call.model, system, call.prompt, seed=call.seed)
         else:
-            text = self.answer(call.model, call.system, call.prompt)
+            text = self.answer(call.model, system, call.prompt)
         if call.json_key is not None:
             text = json.dumps({call.json_key: text}, ensure_ascii=False)
         for stop in call.options.get("stop") or ():

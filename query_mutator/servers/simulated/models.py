@@ -49,11 +49,13 @@ async def pull_progress(name: str) -> AsyncGenerator[bytes, None]:
         yield json_bytes({"status": status}) + b"\n"
 
 
-def show(name: str) -> dict[str, Any]:
-    """Return what /api/show tells of a model."""
+def show(name: str, system_prompt: str) -> dict[str, Any]:
+    """Return what /api/show tells of a model; a system prompt only where it has one."""
     entry = describe(name)
+    said = f"SYSTEM {system_prompt}\n" if system_prompt else ""
     return {
-        "modelfile": f"FROM {name}\n",
+        "modelfile": f"FROM {name}\n{said}",
+        **({"system": system_prompt} if system_prompt else {}),
         "parameters": "",
         "template": "{{ .System }} {{ .Prompt }}",
         "details": entry["details"],

@@ -7,8 +7,8 @@ import itertools
 import os
 import socket
 import threading
-from collections.abc import Collection, Coroutine, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from query_mutator.servers.simulated.answers import Answer, default_answer
@@ -49,6 +49,8 @@ class SimulatedServer:
     """Makes the latencies, together with what is asked."""
     models: Sequence[str] = DEFAULT_MODELS
     """Models on disk; none is in memory at first."""
+    system_prompts: Mapping[str, str] = field(default_factory=dict)
+    """What the Modelfiles of some of them say as SYSTEM."""
     max_loaded: int = 3
     """Models that fit in memory together."""
     load_time_s: float = 0.0
@@ -130,6 +132,7 @@ class SimulatedServer:
         )
         generator = Generator(
             models=list(self.models),
+            system_prompts=self.system_prompts,
             answer=self.answer,
             latency=latency,
             scheduler=self._scheduler,

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from query_mutator.base.errors import UserError
-from query_mutator.base.weights import gguf_path
+from query_mutator.base.weights import EMBEDDED, gguf_path
 from query_mutator.tuning.export.no_form import NoFormError
 
-EMBEDDED = "embedded"
 NAME_OF_EMBEDDED = "SmolLM2-135M-Instruct"
 OLLAMA_NAME_OF_EMBEDDED = "smollm2:135m"
 ARCHITECTURES = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3"}

@@ -8,11 +8,10 @@ from typing import Any
 
 from query_mutator.base.untrusted import parse_json, read_text
 from query_mutator.operators.tuned import TUNED_INSTRUCTION
+from query_mutator.runs.directory import CONFIG, SUMMARY
 from query_mutator.tuning.export.bases import Base
 
 LONGEST_SHOWN = 200
-SETTINGS, SUMMARY = "config.json", "summary.json"
-"""What the trainer leaves beside the adapter's directory."""
 LOOKS, HELDOUT, EXACT = "looks", "heldout_loss", "exact_rewrites"
 """Its looks at held-out pairs, dozens of them, and two of their figures."""
 
@@ -39,7 +38,7 @@ def card(
         *commands,
         "```",
     ]
-    for heading, name in (("Trained with", SETTINGS), ("How good it is", SUMMARY)):
+    for heading, name in (("Trained with", CONFIG), ("How good it is", SUMMARY)):
         if rows := _rows(run / name):
             lines += ["", f"## {heading}", "", "| | |", "| --- | --- |"]
             lines += [f"| {key} | {value} |" for key, value in rows]

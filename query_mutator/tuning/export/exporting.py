@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from query_mutator.base.adapter_files import ADAPTER_FILE
 from query_mutator.base.errors import UserError, refused
 from query_mutator.base.files import write_atomically
 from query_mutator.tuning.export.bases import Base, find_base
@@ -21,7 +22,6 @@ from query_mutator.tuning.export.modelfile import modelfile, ollama_commands
 from query_mutator.tuning.export.peft_adapter import read_adapter
 from query_mutator.tuning.settings import MERGED_TYPES
 
-ADAPTER_FILE = "adapter.gguf"
 MODELFILE = "Modelfile"
 CARD = "README.md"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from query_mutator.base.adapter_files import PEFT_CONFIG, PEFT_WEIGHTS
 from query_mutator.base.errors import UserError
 from query_mutator.base.untrusted import parse_json, read_text
 from query_mutator.tuning.export.no_form import NoFormError
@@ -18,8 +19,6 @@ from query_mutator.tuning.export.no_form import NoFormError
 if TYPE_CHECKING:
     import torch
 
-CONFIG_FILE = "adapter_config.json"
-WEIGHTS_FILE = "adapter_model.safetensors"
 WRAPPING = "base_model.model."
 """What PEFT puts in front of the base model's own names."""
 SIDES = {".lora_A.weight": 0, ".lora_B.weight": 1}
@@ -69,7 +68,7 @@ def read_adapter(directory: Path) -> PeftAdapter:
     config = _config(directory)
     rank, alpha = config.get("r"), config.get("lora_alpha")
     if type(rank) is not int or rank < 1 or not isinstance(alpha, int | float):
-        raise UserError(f"{directory / CONFIG_FILE} names no rank (r) and alpha (lora_alpha)")
+        raise UserError(f"{directory / PEFT_CONFIG} names no rank (r) and alpha (lora_alpha)")
     for key, what in REFUSED.items():
         if config.get(key):
             raise NoFormError(f"{directory}: an adapter with {what} has no form as a GGUF")
@@ -81,9 +80,9 @@ def read_adapter(directory: Path) -> PeftAdapter:
 
 
 def _config(directory: Path) -> dict[str, Any]:
-    file = directory / CONFIG_FILE
+    file = directory / PEFT_CONFIG
     if not file.is_file():
-        raise UserError(f"{directory} holds no adapter (no {CONFIG_FILE}); name what PEFT saved")
+        raise UserError(f"{directory} holds no adapter (no {PEFT_CONFIG}); name what PEFT saved")
     try:
         config = parse_json(read_text(file, "the adapter's settings"))
     except (ValueError, json.JSONDecodeError) as error:
@@ -96,7 +95,7 @@ def _config(directory: Path) -> dict[str, Any]:
 def _layers(directory: Path, rank: int) -> dict[str, LoraLayer]:
     from safetensors import SafetensorError, safe_open
 
-    file = directory / WEIGHTS_FILE
+    file = directory / PEFT_WEIGHTS
     halves: dict[str, list[Matrix | None]] = {}
     try:
         with safe_open(file, framework="pt") as tensors:
