@@ -32,14 +32,17 @@ from ppo.worth import fit_worth
 
 ROWS_IN_A_BATCH = 256
 MOST_ROWS = 16_384
+PULL = 0.02
+"""To the first policy, in units of return."""
 
 
 class AllActionPPO:
     """Improves a policy from rollouts, all of those so far."""
 
-    def __init__(self, policy: Chooser, settings: PPOSettings) -> None:
+    def __init__(self, policy: Chooser, settings: PPOSettings, *, pull: float = PULL) -> None:
         self.policy = policy
         self.settings = settings
+        self.pull = pull
         self.optimizer = torch.optim.Adam(policy.actor.parameters(), settings.lr, eps=ADAM_EPSILON)
         self.memory = Memory.empty(policy.worth.weights.shape[1] - 1, policy.num_actions)
 
@@ -80,7 +83,7 @@ class AllActionPPO:
         weights = old.exp()
         policy_loss = -(weights * torch.min(ratio * advantage, bounded * advantage)).sum(1).mean()
         pulled = (log_probs.exp() * (log_probs - self._first(memory.masks[chosen]))).sum(1).mean()
-        loss = policy_loss + settings.pull * pulled
+        loss = policy_loss + self.pull * pulled
         check_finite("policy loss", policy_loss)
         check_finite("loss", loss)
         self.optimizer.zero_grad()

@@ -17,7 +17,5 @@ class PPOSettings:
     num_mini_batch: int = 4
     value_loss_coef: float = 0.5
     entropy_coef: float = 0.01
-    pull: float = 0.02
-    """Of `AllActionPPO`, in units of return: to what the policy was at first."""
     max_grad_norm: float = 0.5
     target_kl: float | None = None

@@ -161,10 +161,12 @@ class _Regression:
         """The coefficients, and their covariance."""
         factor, scaled = self._factor(prior)
         half = np.linalg.solve(factor, np.diag(prior.deviations))
-        covariance = half.T @ half
-        return half.T @ np.linalg.solve(factor, scaled), covariance
+        mean: Matrix = half.T @ np.linalg.solve(factor, scaled)
+        covariance: Matrix = half.T @ half
+        return mean, covariance
 
     def _factor(self, prior: _Prior) -> tuple[Matrix, Matrix]:
         scale = prior.deviations
         precision = np.eye(len(scale)) + scale[:, None] * self.gram * scale / prior.noise
-        return np.linalg.cholesky(precision), scale * self.moment / prior.noise
+        factor = np.linalg.cholesky(precision).astype(np.float64, copy=False)
+        return factor, scale * self.moment / prior.noise

@@ -9,7 +9,7 @@ import torch
 
 from ppo import AllActionPPO, Chooser, PPOSettings, RolloutStorage, collect_rollout
 from ppo.gym_group import GymGroup
-from ppo.worth import fit_worth
+from ppo.worth import Matrix, fit_worth
 from tests.noisy_choices import NoisyChoices, Worths
 
 SIZE, ACTIONS = 12, 5
@@ -27,7 +27,7 @@ def drawn(
     return seen, done, got.astype(np.float32)
 
 
-def common_slope(seen: Rows) -> npt.NDArray[np.float64]:
+def common_slope(seen: Rows) -> Matrix:
     """All actions help where the first number is high; the second a little more."""
     worth = np.repeat(0.4 * (seen[:, :1] - 0.5), ACTIONS, axis=1)
     worth[:, 2] += 0.05
@@ -35,7 +35,7 @@ def common_slope(seen: Rows) -> npt.NDArray[np.float64]:
     return worth
 
 
-def slopes_apart(seen: Rows) -> npt.NDArray[np.float64]:
+def slopes_apart(seen: Rows) -> Matrix:
     """Each action helps where another number is high."""
     worth = seen[:, :ACTIONS].astype(np.float64) - 0.5
     worth[:, 0] = 0.0
@@ -70,8 +70,8 @@ def test_it_knows_how_far_off_it_may_be() -> None:
         random = np.random.default_rng(seed)
         slope, means = random.normal(0, 0.3, SIZE) / np.sqrt(SIZE), random.normal(0, 0.05, ACTIONS)
 
-        def worth(seen: Rows, slope: Rows = slope, means: Rows = means) -> npt.NDArray[np.float64]:
-            found = (seen @ slope)[:, None] + means
+        def worth(seen: Rows, slope: Matrix = slope, means: Matrix = means) -> Matrix:
+            found: Matrix = (seen @ slope)[:, None] + means
             found[:, 0] = 0.0
             return found
 
@@ -124,7 +124,7 @@ def test_ten_rollouts_of_noisy_returns_are_enough_to_gain() -> None:
 
 
 def test_where_all_actions_harm_it_does_nothing() -> None:
-    def harm(seen: Rows) -> npt.NDArray[np.float64]:
+    def harm(seen: Rows) -> Matrix:
         worth = np.full((len(seen), ACTIONS), -0.1)
         worth[:, 0] = 0.0
         return worth
