@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ppo.algorithm import PPO, UpdateStats
+    from ppo.all_actions import AllActionPPO
+    from ppo.chooser import Chooser
     from ppo.collector import collect_rollout
     from ppo.policy import ActorCritic
     from ppo.settings import PPOSettings
@@ -13,13 +15,18 @@ if TYPE_CHECKING:
 __all__ = [
     "PPO",
     "ActorCritic",
+    "AllActionPPO",
+    "Chooser",
     "PPOSettings",
     "RolloutStorage",
     "UpdateStats",
     "collect_rollout",
 ]
 
-_MODULES = ("settings", "storage", "policy", "collector", "algorithm")
+_MODULES = (
+    *("settings", "storage", "policy", "collector", "algorithm"),
+    *("chooser", "all_actions"),
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -87,7 +87,9 @@ class PPO:
                 measured.append(stats)
             if stopped:
                 break
-        return _summary(measured, rows)
+        return summarised(
+            measured, explained=explained_variance(rows.values, rows.returns), rows=len(rows)
+        )
 
     def _step(
         self, rows: TrainingRows, advantages: Tensor, value_clip: float, chosen: Tensor
@@ -112,13 +114,13 @@ class PPO:
         )
         entropy = -(all_log_probs.exp() * all_log_probs).sum(-1).mean()
         loss = policy_loss + settings.value_loss_coef * value_loss - settings.entropy_coef * entropy
-        _check_finite("policy loss", policy_loss)
-        _check_finite("value loss", value_loss)
-        _check_finite("loss", loss)
+        check_finite("policy loss", policy_loss)
+        check_finite("value loss", value_loss)
+        check_finite("loss", loss)
         self.optimizer.zero_grad()
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.policy.parameters(), settings.max_grad_norm)
-        _check_finite("gradient", norm)
+        check_finite("gradient", norm)
         self.optimizer.step()
         return {
             "loss": loss.item(),
@@ -131,7 +133,8 @@ class PPO:
         }
 
 
-def _check_finite(name: str, value: Tensor) -> None:
+def check_finite(name: str, value: Tensor) -> None:
+    """Raises FloatingPointError where a number is none."""
     if not torch.isfinite(value).all():
         raise FloatingPointError(f"the {name} has become infinite or not a number")
 
@@ -181,15 +184,15 @@ def explained_variance(values: Tensor, returns: Tensor) -> float:
     return max(LOWEST_EXPLAINED, 1 - residual / variance)
 
 
-def _summary(measured: list[dict[str, float]], rows: TrainingRows) -> UpdateStats:
-    explained = explained_variance(rows.values, rows.returns)
+def summarised(measured: list[dict[str, float]], *, explained: float, rows: int) -> UpdateStats:
+    """The means over the mini-batches of an update."""
     if not measured:
-        return UpdateStats(explained_variance=explained, trained_rows=len(rows))
+        return UpdateStats(explained_variance=explained, trained_rows=rows)
     means = {key: float(np.mean([stats[key] for stats in measured])) for key in measured[0]}
     return UpdateStats(
         **means,
         norm_before_clip_max=max(stats["norm_before_clip"] for stats in measured),
         explained_variance=explained,
         optimizer_steps=len(measured),
-        trained_rows=len(rows),
+        trained_rows=rows,
     )

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ppo.policy import ActorCritic, sample_action
-from ppo.steps import EnvGroup, EnvStep, Info, Observation
+from ppo.policy import sample_action
+from ppo.steps import EnvGroup, EnvStep, Info, Observation, Predictor
 from ppo.storage import RolloutStorage
 
 
 def collect_rollout(
     envs: EnvGroup[Info],
-    policy: ActorCritic,
+    policy: Predictor,
     storage: RolloutStorage,
     generators: Sequence[np.random.Generator],
     *,
@@ -71,7 +71,7 @@ def collect_rollout(
 
 
 def _expect_next_step(
-    envs: EnvGroup[Info], policy: ActorCritic, env: int, generator: np.random.Generator
+    envs: EnvGroup[Info], policy: Predictor, env: int, generator: np.random.Generator
 ) -> None:
     """The next action by the policy as it is, with the draw that the environment will make."""
     log_probs, _ = policy.predict(*envs.current())
@@ -79,7 +79,7 @@ def _expect_next_step(
 
 
 def _value_final_observations(
-    policy: ActorCritic,
+    policy: Predictor,
     storage: RolloutStorage,
     final_observations: dict[tuple[int, int], Observation],
 ) -> None:

@@ -24,27 +24,36 @@ class ActorCritic(nn.Module):
         super().__init__()
         self.num_actions = num_actions
         # A small last gain makes the first policy nearly uniform.
-        self.actor = _mlp(observation_size, hidden_size, num_actions, last_gain=0.01)
+        self.actor = network(observation_size, hidden_size, num_actions, last_gain=0.01)
         # A linear critic starts near 0: no hidden layer scales its inputs.
-        self.critic = _mlp(observation_size, hidden_size, 1, last_gain=1.0 if hidden_size else 0.01)
+        self.critic = network(
+            observation_size, hidden_size, 1, last_gain=1.0 if hidden_size else 0.01
+        )
 
     def forward(self, observations: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of all actions (masked ones have none), and values."""
         logits = self.actor(observations).masked_fill(~masks, MASKED_LOGIT)
         return torch.log_softmax(logits, dim=-1), self.critic(observations).squeeze(-1)
 
-    @torch.no_grad()
     def predict(
         self, observations: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
-        """As `forward`, for acting: log-probabilities in double precision, and values.
+        """As `forward`, for acting; FloatingPointError where something is no number."""
+        return acting(self, observations, masks)
 
-        Raises FloatingPointError where they are no numbers.
-        """
-        log_probs, values = self(torch.from_numpy(observations), torch.from_numpy(masks))
-        if not (torch.isfinite(log_probs).all() and torch.isfinite(values).all()):
-            raise FloatingPointError("what the policy gives is infinite or not a number")
-        return log_probs.numpy().astype(np.float64), values.numpy()
+
+@torch.no_grad()
+def acting(
+    policy: nn.Module, observations: npt.NDArray[np.float32], masks: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+    """What a policy says, for acting: log-probabilities in double precision, and values.
+
+    Raises FloatingPointError where they are no numbers.
+    """
+    log_probs, values = policy(torch.from_numpy(observations), torch.from_numpy(masks))
+    if not (torch.isfinite(log_probs).all() and torch.isfinite(values).all()):
+        raise FloatingPointError("what the policy gives is infinite or not a number")
+    return log_probs.numpy().astype(np.float64), values.numpy()
 
 
 def sample_action(log_probs: npt.NDArray[np.float64], generator: np.random.Generator) -> int:
@@ -54,7 +63,8 @@ def sample_action(log_probs: npt.NDArray[np.float64], generator: np.random.Gener
     return int(np.searchsorted(cumulative, draw, side="right"))
 
 
-def _mlp(inputs: int, hidden: int, outputs: int, *, last_gain: float) -> nn.Sequential:
+def network(inputs: int, hidden: int, outputs: int, *, last_gain: float) -> nn.Sequential:
+    """Two hidden layers of tanh; with none, a linear layer."""
     sizes = [inputs, hidden, hidden, outputs] if hidden else [inputs, outputs]
     gains = [math.sqrt(2)] * (len(sizes) - 2) + [last_gain]
     layers: list[nn.Module] = []

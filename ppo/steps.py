@@ -52,3 +52,12 @@ class EnvGroup(Protocol[Info]):
 
     def wait(self) -> list[tuple[int, EnvStep[Info]]]:
         """The steps that have ended, with the index of their environment: at least one."""
+
+
+class Predictor(Protocol):
+    """A policy, as far as acting goes."""
+
+    def predict(
+        self, observations: Observation, masks: ActionMask
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+        """Log-probabilities of all actions, and values: a row for each observation."""

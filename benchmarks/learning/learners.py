@@ -13,13 +13,15 @@ import numpy.typing as npt
 import torch
 
 from benchmarks.learning.tasks import Judged, Task
-from ppo import PPO, ActorCritic, RolloutStorage, collect_rollout
+from ppo import PPO, ActorCritic, AllActionPPO, Chooser, RolloutStorage, collect_rollout
 from ppo.gym_group import GymGroup
-from ppo.steps import EnvGroup
+from ppo.settings import PPOSettings
+from ppo.steps import EnvGroup, Predictor
 from query_mutator.base.errors import UserError
 from query_mutator.runs.settings import Settings
 from query_mutator.training.trainer import ppo_settings
 
+ALL_ACTIONS_LR = 0.05
 Values = dict[int, Judged]
 """What the greedy choice is worth on held-out contexts, after so many steps.
 
@@ -89,14 +91,41 @@ class TaskEnv(gym.Env[npt.NDArray[np.float32], np.int64]):
         return self._task.observations[self._row], reward, True, False, {}
 
 
-def ours(task: Task, seed: int, budgets: Sequence[int]) -> Values:
+Made = tuple[ActorCritic, PPO] | tuple[Chooser, AllActionPPO]
+"""A policy and what improves it."""
+
+
+def with_network(group: EnvGroup, rollout_rows: int) -> Made:
+    """The product's PPO with its default settings."""
+    settings = Settings()
+    policy = ActorCritic(group.observation_size, group.num_actions, settings.hidden_size)
+    return policy, PPO(policy, ppo_settings(settings), rollout_rows=rollout_rows)
+
+
+def with_worth(group: EnvGroup, rollout_rows: int) -> Made:
+    """PPO over all actions, with a regression for what each is worth."""
+    policy = Chooser(group.observation_size, group.num_actions)
+    return policy, AllActionPPO(policy, PPOSettings(lr=ALL_ACTIONS_LR))
+
+
+def all_actions(task: Task, seed: int, budgets: Sequence[int]) -> Values:
+    """PPO over all actions, driven as the trainer drives its own."""
+    return ours(task, seed, budgets, make=with_worth)
+
+
+def ours(
+    task: Task,
+    seed: int,
+    budgets: Sequence[int],
+    make: Callable[[EnvGroup, int], Made] = with_network,
+) -> Values:
     """The product's PPO with its default settings, driven as the trainer drives it."""
     values: Values = {}
     for of_one_run in runs_needed(budgets):
         envs = Settings().num_processes
         group = GymGroup(_makes(task, seed, envs), envs, seed=seed)
         steps = 0
-        for policy, storage in learning(group, envs, seed, max(of_one_run)):
+        for policy, storage in learning(group, envs, seed, max(of_one_run), make):
             steps += storage.valid.size
             if steps in of_one_run:
                 values[steps] = greedy_value(task, policy)
@@ -116,17 +145,20 @@ def _makes(task: Task, seed: int, envs: int) -> Callable[[], TaskEnv]:
 
 
 def learning(
-    group: EnvGroup, envs: int, seed: int, steps: int | None = None
-) -> Iterator[tuple[ActorCritic, RolloutStorage]]:
-    """After each update of the product's PPO, the policy and what it has just learned from.
+    group: EnvGroup,
+    envs: int,
+    seed: int,
+    steps: int | None = None,
+    make: Callable[[EnvGroup, int], Made] = with_network,
+) -> Iterator[tuple[ActorCritic | Chooser, RolloutStorage]]:
+    """After each update of PPO, the policy and what it has just learned from.
 
     After so many `steps` it ends, with a short update where they are no whole number of them.
     """
     settings = Settings()
     left = inf if steps is None else steps
     torch.manual_seed(seed)
-    policy = ActorCritic(group.observation_size, group.num_actions, settings.hidden_size)
-    algorithm = PPO(policy, ppo_settings(settings), rollout_rows=envs * settings.num_steps)
+    policy, algorithm = make(group, envs * settings.num_steps)
     generators = [np.random.default_rng([seed, 1, index]) for index in range(envs)]
     shuffle = np.random.default_rng([seed, 2])
     while left > 0:
@@ -145,7 +177,7 @@ def learning(
         yield policy, storage
 
 
-def greedy_value(task: Task, policy: ActorCritic) -> Judged:
+def greedy_value(task: Task, policy: Predictor) -> Judged:
     """What the policy's most probable actions are worth on the held-out contexts."""
     rows = task.observations[task.heldout]
     log_probs, _ = policy.predict(rows, np.ones((len(rows), task.num_actions), bool))
@@ -292,6 +324,7 @@ def linucb(
 
 LEARNERS: dict[str, Learner] = {
     "ours": ours,
+    "PPO, all actions": all_actions,
     "SB3 PPO": sb3,
     "SB3 PPO, our numbers": sb3_tuned,
     "UCB": ucb,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from ppo.steps import ActionMask, Observation
+from ppo.steps import Predictor
 from query_mutator.environment.asking import TargetAnswer
 from query_mutator.environment.episodes import (
     STOP_ACTION,
@@ -23,15 +21,6 @@ from query_mutator.environment.keeping import Keeper, kept_flow
 from query_mutator.models.calls import Failure, Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.operators import Operator
-
-
-class Predictor(Protocol):
-    """A policy, as far as acting goes."""
-
-    def predict(
-        self, observations: Observation, masks: ActionMask
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
-        """Log-probabilities of all actions, and values: a row for each observation."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ppo.steps import ActionMask, EnvStep, Observation
+from ppo.steps import ActionMask, EnvStep, Observation, Predictor
 from query_mutator.data import Question
 from query_mutator.environment.env import Opening, QueryMutationEnv
-from query_mutator.environment.greedy import Predictor
 from query_mutator.environment.scoring import gain_flow, scoring_runner
 from query_mutator.environment.transition import Transition
 from query_mutator.models.flows import FlowRunner

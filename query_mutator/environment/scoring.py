@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ppo.steps import Predictor
 from query_mutator.data import Question
 from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_state
-from query_mutator.environment.greedy import Predictor, greedy_flow
+from query_mutator.environment.greedy import greedy_flow
 from query_mutator.environment.keeping import Keeper
 from query_mutator.models.calls import Failure
 from query_mutator.models.encoders import Encoder

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ppo.steps import Predictor
 from query_mutator.data import Question
 from query_mutator.environment.episodes import EpisodeState, EpisodeView, opening_flow, rewrite_flow
-from query_mutator.environment.greedy import Predictor, greedy_flow
+from query_mutator.environment.greedy import greedy_flow
 from query_mutator.environment.keeping import Keeper
 from query_mutator.environment.scoring import score_flow
 from query_mutator.evaluation.contenders import Contender
