@@ -15,7 +15,7 @@ DEMO_FLAGS := --server embedded --num-questions 40 --num-env-steps 640 --num-pro
 	--eval-questions 24 --eval-sample 24
 
 REWRITER_FLAGS := --generated 0.6 --keep-clear 0.12 --validation-share 0.03 --epochs 1 --lr 2e-3 \
-	--lora-rank 16 --seed 1
+	--as-typed 1 --lora-rank 16 --seed 1
 
 .PHONY: help setup dev demo test nightly soak rewriter lint format type clean
 .DELETE_ON_ERROR:
