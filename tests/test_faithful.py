@@ -37,6 +37,18 @@ REFUSED = {
     "a number lost": (PENS, "I had 9 pens and lost some. How many pens do I have now?"),
     "another name": (PERU, "What is the capital of Chile?"),
     "a name lost": (ROME, "Which big arena is in Italy?"),
+    "how many days lost": (
+        "today is tuesday and a parcel comes in 3 days, on which weekday is that",
+        "On which weekday does a parcel come on Tuesday?",
+    ),
+    "an abbreviation lost": (
+        "at school they said AI all day, what do the letters stand for in computing",
+        "What do the letters stand for in computing?",
+    ),
+    "the one thing asked about lost": (
+        "feta - cheese of which country",
+        "Which country is cheese from?",
+    ),
     "a negation lost": (CAMEL, "Which big animal can jump?"),
     "a negation lost in a typed one": (
         "wich big aniaml is it that can not jump",
