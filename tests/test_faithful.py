@@ -118,6 +118,19 @@ def test_a_rewrite_that_asks_the_same_is_answered(
     assert (step.refused_rewrite, step.rewritten_query, calls) == ("", said, 2)
 
 
+def test_what_is_badly_typed_is_compared_as_it_is_corrected(
+    models_for: MakeModels, make_env: MakeEnv
+) -> None:
+    typed, said = (
+        "hwo mayn boens are ni a adutl huamn boddy",
+        "How many bones are there in an adult human body?",
+    )
+    as_typed, _ = stepped(typed, said, models_for, make_env)
+    assert as_typed.refused_rewrite.startswith("drift ")
+    corrected, _ = stepped(typed, said, models_for, make_env, operator=CLARIFY)
+    assert (corrected.refused_rewrite, corrected.rewritten_query) == ("", said)
+
+
 def test_whoever_does_not_want_the_check_has_every_rewrite_answered(
     models_for: MakeModels, make_env: MakeEnv
 ) -> None:
