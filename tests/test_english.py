@@ -49,6 +49,9 @@ def test_misspelt_words_are_corrected(typed: str, meant: str) -> None:
         ("isthe sun a star or aplanet", "is the sun a star or a planet"),
         ("Whihc river runs thru Paris", "Which river runs through Paris"),
         ("waht is 3.5 tiems 12", "what is 3.5 times 12"),
+        ("how do i sharpen a pensil", "how do i sharpen a pencil"),
+        ("waht is teh satrboard side", "what is the starboard side"),
+        ("wich nut is in marzipna", "which nut is in marzipan"),
     ],
 )
 def test_what_is_typed_in_haste_or_by_ear_is_read(typed: str, meant: str) -> None:

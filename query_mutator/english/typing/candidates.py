@@ -8,12 +8,14 @@ import itertools
 import re
 
 from query_mutator.english.spelling import MOST_EDITS, RARE, SHORTEST, corrections, word_counts
-from query_mutator.english.typing.channel import cost_of_typing, habits, slip_costs
+from query_mutator.english.typing.channel import cost_of_typing, habits, never_meant, slip_costs
 from query_mutator.english.typing.company import surprise
 from query_mutator.english.words import common_words
 
 RARE_IF_SHORT = 30_000_000
 """Two and three letters in a list of words are abbreviations more often than words."""
+RARE_IF_SWAPPED, RARE_IF_SOUNDING = 50_000, 300_000
+"""Times a word was counted that is meant where all letters are there, or all sounds."""
 PEERS, KEPT = 24, 6
 """So many candidates are looked at closely; so many may be chosen by their company."""
 WORSE = 9.0
@@ -28,8 +30,8 @@ def candidates(typed: str) -> tuple[tuple[str, float], ...]:
     >>> [word for word, _ in candidates("oshen")][0]
     'ocean'
     """
-    found = set(_spelt_alike(typed)) | set(_sounding_alike(typed))
-    found.discard(typed)
+    found = {*_spelt_alike(typed), *_sounding_alike(typed), *_of_letters().get(_letters(typed), ())}
+    found -= {typed} | never_meant()
     near = heapq.nlargest(PEERS, found, key=lambda word: (_rough(typed, word), word))
     costs = {word: cost_of_typing(typed, word) for word in near}
     ranked = sorted(
@@ -57,18 +59,31 @@ def _spelt_alike(typed: str) -> list[str]:
     return [item.term for item in found if item.term in people_type()]
 
 
+@functools.cache
+def _of_letters() -> dict[str, list[str]]:
+    """Words by their letters, whatever the order: rare ones are found too when letters swap."""
+    found: dict[str, list[str]] = {}
+    for word in sorted(people_type(RARE_IF_SWAPPED)):
+        found.setdefault(_letters(word), []).append(word)
+    return found
+
+
+def _letters(word: str) -> str:
+    return "".join(sorted(word))
+
+
 def _sounding_alike(typed: str) -> list[str]:
     sounding = _by_sound()
     return list(itertools.chain.from_iterable(sounding.get(key, ()) for key in sounds(typed)))
 
 
 @functools.cache
-def people_type() -> frozenset[str]:
-    """The words that a correction may lead to."""
+def people_type(least: int = RARE) -> frozenset[str]:
+    """The words that a correction may lead to: those counted so often, and names."""
     listed = {
         word
         for word, count in word_counts().items()
-        if count >= (RARE if len(word) > SHORTEST else RARE_IF_SHORT)
+        if count >= (least if len(word) > SHORTEST else RARE_IF_SHORT)
     }
     named = {word for word in common_words() if len(word) > SHORTEST + 1 and word.isascii()}
     return frozenset(listed | named)
@@ -77,7 +92,7 @@ def people_type() -> frozenset[str]:
 @functools.cache
 def _by_sound() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for word in sorted(people_type()):
+    for word in sorted(people_type(RARE_IF_SOUNDING)):
         for key in sounds(word):
             found.setdefault(key, []).append(word)
     return found

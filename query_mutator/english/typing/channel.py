@@ -9,6 +9,8 @@ from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
+from query_mutator.english.words import words_in
+
 TABLES_FILE = Path(__file__).with_name("slips.toml")
 MOST = 14.0
 """Costs above this are all the same: nobody types that for the other."""
@@ -88,6 +90,12 @@ def habits() -> dict[str, tuple[str, ...]]:
         for word in str(typed).split():
             found[word] = (*found.get(word, ()), meant)
     return found
+
+
+@functools.cache
+def never_meant() -> frozenset[str]:
+    """Words that are not worth the risk of reading them where something else was meant."""
+    return words_in(str(tables()["never"]["words"]))
 
 
 def _relax(rows: list[list[float]], place: int, other: int, cost: float) -> None:

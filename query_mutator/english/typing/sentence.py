@@ -179,9 +179,11 @@ def _is_wrong(word: str) -> bool:
 
 
 def _is_known(word: str) -> bool:
-    single = word.removesuffix("s")
-    known = len(word) == 1 or is_word(word) or is_asked(word)
-    return known or (single != word and word_counts().get(single, 0) >= RARE)
+    if len(word) == 1 or is_word(word) or is_asked(word):
+        return True
+    single = word[:-1]
+    is_plural = word[-1] == "s" != word[-2] and len(single) > SHORTEST
+    return is_plural and single not in FUNCTION_WORDS and word_counts().get(single, 0) >= RARE
 
 
 @functools.cache
