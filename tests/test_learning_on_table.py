@@ -23,7 +23,7 @@ from tests.operator_tables import row, write_table
 
 ENVS = Settings().num_processes
 OPERATORS = 4
-WITH_UPDATES = ("ours", "SB3 PPO")
+WITH_UPDATES = ("ours", "PPO, all actions", "SB3 PPO")
 
 
 def task_of(questions: int = 600, *, noise: float = 0.2, helps: float = 0.2) -> Task:

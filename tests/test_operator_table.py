@@ -33,8 +33,8 @@ from tests.killable import ended, until
 from tests.operator_tables import row, tried, write_table
 
 OPERATORS = "qa,tidy,clarify"
-STUCK = Fault("hang", model="qwen2.5:3b", calls=range(10, 10_000))
-"""Some questions are rewritten, and no more: there are a few rows, and the others never end."""
+STUCK = Fault("hang", model="qwen2.5:3b", calls=[10])
+"""One question is not rewritten: its row is missing until the command is ended."""
 
 
 def flags(server: SimulatedServer, output: Path, *more: str) -> list[str]:

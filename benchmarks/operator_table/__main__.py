@@ -74,7 +74,7 @@ def make(args: argparse.Namespace, *, again: str) -> Any:
     from benchmarks.asking import open_asker, settings_for
     from benchmarks.operator_table.asking import ask, calls_needed, conditions
     from benchmarks.operator_table.questions import wordings
-    from benchmarks.operator_table.rows import TableFile
+    from benchmarks.operator_table.rows import TableFile, read_table
     from query_mutator.data import load_questions, twins_of
     from query_mutator.evaluation.measuring import fingerprint
     from query_mutator.operators import named_operators
@@ -111,8 +111,10 @@ def make(args: argparse.Namespace, *, again: str) -> Any:
         try:
             failed = ask(left, asker, file, done=len(wanted) - len(left))
         except (KeyboardInterrupt, ServerUnavailableError):
+            # What is on disk: Ctrl-C may have come between a row and its being counted.
+            kept = len(read_table(args.output).rows)
             print(
-                f"\n{counted(len(file.rows), 'row')} kept; go on with: "
+                f"\n{counted(kept, 'row')} kept; go on with: "
                 f"python -m benchmarks.operator_table {again}",
                 file=sys.stderr,
             )

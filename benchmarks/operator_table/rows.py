@@ -121,8 +121,8 @@ class TableFile:
 
     def add(self, row: Row) -> None:
         """Keeps one more row, which is on disk as a whole or not at all."""
-        self.rows[row.id] = row
         self._size = append(self.path, _line(asdict(row)), at=self._size)
+        self.rows[row.id] = row
 
     def drop(self, ids: Sequence[str]) -> None:
         """Leaves out rows that are to be made anew."""
