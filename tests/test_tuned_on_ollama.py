@@ -27,6 +27,8 @@ TUNED = {"mine:latest": SYSTEM[0]}
 QUESTION = "wat is teh capital of peru pls"
 MODELS: dict[str, Any] = {"mutator_model": "mine", "target_model": "llama3.2:3b"}
 CLARIFY, REPHRASE = named_operators(["clarify", "rephrase"])
+CORRECTED = CLARIFY.edit(QUESTION)
+"""What `clarify` asks: the question after its edits."""
 
 
 def ollama(**options: Any) -> SimulatedServer:
@@ -48,7 +50,7 @@ def asked(server: SimulatedServer, operator: str = "clarify", **options: Any) ->
 
 def test_it_is_asked_with_a_short_instruction_and_no_examples() -> None:
     with ollama() as server:
-        assert asked(server) == list(tuned_messages(QUESTION))
+        assert asked(server) == list(tuned_messages(CORRECTED))
 
 
 def test_other_instructions_are_sent_to_it_as_they_are() -> None:
@@ -59,24 +61,24 @@ def test_other_instructions_are_sent_to_it_as_they_are() -> None:
 @pytest.mark.parametrize("said", ["", "You are a pirate.", f"{SYSTEM[0]} Be brief."])
 def test_a_model_of_another_system_prompt_is_shown_the_examples(said: str) -> None:
     with ollama(system_prompts={"mine:latest": said}) as server:
-        assert asked(server) == list(CLARIFY.messages(QUESTION))
+        assert asked(server) == list(CLARIFY.messages(CORRECTED))
 
 
 def test_who_wants_no_rewriter_has_it_asked_like_any_other() -> None:
     with ollama() as server:
-        assert asked(server, rewriter="none") == list(CLARIFY.messages(QUESTION))
+        assert asked(server, rewriter="none") == list(CLARIFY.messages(CORRECTED))
         assert "/api/show" not in {request.path for request in server.stats.last_requests}
 
 
 @pytest.mark.parametrize("kind", ["not_found", "bad_request"])
 def test_a_server_without_the_page_that_tells_has_no_such_model(kind: str) -> None:
     with ollama(faults=[Fault(kind, path="/api/show")]) as server:
-        assert asked(server) == list(CLARIFY.messages(QUESTION))
+        assert asked(server) == list(CLARIFY.messages(CORRECTED))
 
 
 def test_a_server_of_another_kind_has_no_such_model() -> None:
     with ollama(dialects=["openai"], models=("mine", "llama3.2:3b")) as server:
-        assert asked(server) == list(CLARIFY.messages(QUESTION))
+        assert asked(server) == list(CLARIFY.messages(CORRECTED))
 
 
 def test_it_must_be_tuned_on_every_server_that_has_it() -> None:
@@ -90,7 +92,7 @@ def test_it_must_be_tuned_on_every_server_that_has_it() -> None:
 
 def test_the_target_may_be_tuned_without_the_mutator_being_so() -> None:
     with ollama(system_prompts={"llama3.2:3b": SYSTEM[0]}) as server:
-        assert asked(server) == list(CLARIFY.messages(QUESTION))
+        assert asked(server) == list(CLARIFY.messages(CORRECTED))
 
 
 @pytest.mark.parametrize("kind", ["busy", "reset", "html"])
