@@ -123,7 +123,8 @@ def test_a_run_killed_again_and_again_equals_one_that_was_not(tmp_path: Path, ur
     steps = ["--num-env-steps", str(MANY_STEPS)]
     assert ended(start(whole, url, *steps, "--no-cache")) == 0
 
-    done, resumed_at = 0, set()
+    done = 0
+    resumed_at: set[int] = set()
     for kill in range(3 * KILLS):
         if kill >= KILLS and len(resumed_at) >= RESUMED_AT:
             break  # a busy machine gets less far between two kills
