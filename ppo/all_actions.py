@@ -28,7 +28,7 @@ from ppo.memory import Memory
 from ppo.policy import MASKED_LOGIT
 from ppo.settings import PPOSettings
 from ppo.storage import RolloutStorage, TrainingRows
-from ppo.worth import fit_worth
+from ppo.worth import Worth, fit_worth
 
 ROWS_IN_A_BATCH = 256
 MOST_ROWS = 16_384
@@ -37,7 +37,11 @@ PULL = 0.02
 
 
 class AllActionPPO:
-    """Improves a policy from rollouts, all of those so far."""
+    """Improves a policy from rollouts, all of those so far.
+
+    For episodes of one step: the return of an old row is then what it would be today. Of the
+    settings, the learning rate, the epochs, the clip and the largest norm count.
+    """
 
     def __init__(self, policy: Chooser, settings: PPOSettings, *, pull: float = PULL) -> None:
         self.policy = policy
@@ -70,7 +74,7 @@ class AllActionPPO:
             for _ in range(self.settings.ppo_epoch)
             for chosen in np.array_split(generator.permutation(len(memory)), parts)
         ]
-        return summarised(measured, explained=self._explained(rows, worths), rows=len(rows))
+        return summarised(measured, explained=_explained(rows, worth), rows=len(rows))
 
     def _step(self, before: Tensor, advantages: Tensor, chosen: Tensor) -> dict[str, float]:
         """One optimizer step on some of the rows, whose policy before the update is given."""
@@ -109,7 +113,8 @@ class AllActionPPO:
         logits[:, 0] = FIRST_LOGIT_OF_NOTHING
         return torch.log_softmax(logits.masked_fill(~masks, MASKED_LOGIT), dim=-1)
 
-    def _explained(self, rows: TrainingRows, worths: Tensor) -> float:
-        """The share of the newest returns' variance that the critic explains, having seen them."""
-        newest = worths[-len(rows) :].gather(1, rows.actions.unsqueeze(1)).squeeze(1)
-        return explained_variance(newest, rows.returns)
+
+def _explained(rows: TrainingRows, worth: Worth) -> float:
+    """The share of the newest returns' variance that the critic explains, having seen them."""
+    worths = torch.from_numpy(worth.of(rows.observations.numpy())).float()
+    return explained_variance(worths.gather(1, rows.actions.unsqueeze(1)).squeeze(1), rows.returns)

@@ -36,7 +36,3 @@ class Memory:
         added = (rows.observations, rows.masks, rows.actions, rows.returns)
         mine = (self.observations, self.masks, self.actions, self.returns)
         return Memory(*(torch.cat(pair)[-most:] for pair in zip(mine, added, strict=True)))
-
-    def tensors(self) -> dict[str, Tensor]:
-        """By name, for a checkpoint."""
-        return vars(self)

@@ -151,7 +151,7 @@ def test_chatter_is_dropped(typed: str, left: str) -> None:
     [
         ("how do i get 2 the moon b4 u r old", "how do I get to the moon before you are old"),
         ("whats the word 4 ppl w/o hair", "what is the word for people without hair"),
-        ("split 96 between 4 people n 2 dogs", "split 96 between 4 people and 2 dogs"),
+        ("split 96 between 4 ppl n 2 dogs", "split 96 between 4 people and 2 dogs"),
         ("what does ppl mean", "what does ppl mean"),
         ("Is Ur in R, is the letter r in it", "Is Ur in R, is the letter r in it"),
         ("mail u@ppl.com, see w/x and b4-2", "mail u@ppl.com, see w/x and b4-2"),
@@ -277,3 +277,17 @@ def test_long_texts_are_read_once(text: str) -> None:
     """No edit recurses or grows; one that tries every split of such a text takes minutes."""
     for edit in EDITS.values():
         assert len(edit(f"a{text * 30_000}b")) <= len(text) * 30_000 + 2
+
+
+@pytest.mark.parametrize(
+    "clear",
+    [
+        "What is cos 60 degrees?",
+        "If n is 5, what is n + 1?",
+        "What is the area of a circle with radius r?",
+        "In Toy Story 2 the toys save whom?",
+        "What is 2 the square root of?",
+    ],
+)
+def test_what_is_no_chat_has_no_abbreviations_of_chats(clear: str) -> None:
+    assert write_out(clear) == clear

@@ -62,12 +62,15 @@ def write_out(question: str) -> str:
         return question
     tables = _tables()
     written, digits = tables["write"], tables["digits"]
+    is_chat = any(word.casefold() in tables["unmistakable"] for word in WORD.findall(question))
 
     def put(match: re.Match[str]) -> str:
         word = match[0]
         said = question[max(0, match.start() - LONGEST_WORD) : match.start()].rstrip()
         before = _last_word(said)
         after = _first_word(question[match.end() : match.end() + LONGEST_WORD])
+        if not is_chat and (word in digits or word.casefold() in ("n", "r", "w")):
+            return word
         if word in digits and (before in digits[word]["after"] or after in digits[word]["before"]):
             return str(digits[word]["meant"])
         named = after in ("mean", "means", "stand", "stands") or before in ("word", "abbreviation")
@@ -140,6 +143,7 @@ def _first_word(text: str) -> str:
 @functools.cache
 def _tables() -> dict[str, Any]:
     tables = tomllib.loads(TABLES_FILE.read_text(encoding="utf-8"))
+    tables["unmistakable"] = set(tables["unmistakable"].split())
     for digit in tables["digits"].values():
         digit["before"], digit["after"] = set(digit["before"].split()), set(digit["after"].split())
     return tables

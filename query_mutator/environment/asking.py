@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from query_mutator.environment.faithful import unfaithful_flow
+from query_mutator.environment.faithful import DRIFTED, unfaithful_flow
 from query_mutator.models.calls import Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.operators import Operator
@@ -84,7 +84,8 @@ async def mutation_flow(
         asked = original or query
         refused = await unfaithful_flow(asked, rewrite)
         # What is badly typed is like nothing: corrected, it may be what the rewrite asks.
-        if refused and asked == query != edited and not await unfaithful_flow(edited, rewrite):
+        drifts = refused.startswith(DRIFTED) and asked == query != edited
+        if drifts and not await unfaithful_flow(edited, rewrite):
             refused = ""
     if refused:
         rewrite = edited

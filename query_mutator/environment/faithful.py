@@ -13,6 +13,8 @@ from query_mutator.objectives.drift import CALIBRATED
 from query_mutator.objectives.drift.detector import shipped_detector
 from query_mutator.objectives.drift.pair import Compared
 
+DRIFTED = "drift "
+"""How the reason begins where it is not told by a rule."""
 COUNTING = {"many", "cost"}
 """Kinds of questions whose answer hangs on every number in them."""
 ASKS_WHEN = re.compile(r"\b(?:day|weekday|date|month|week|hour|time|due)\b", re.IGNORECASE)
@@ -39,7 +41,7 @@ async def unfaithful_flow(question: str, rewrite: str) -> str:
 
     drift = detector.find([question], [rewrite], encode)[0]
     if drift.value > CALIBRATED:
-        return f"drift {drift.value:.2f}: {drift.why}"
+        return f"{DRIFTED}{drift.value:.2f}: {drift.why}"
     compared = detector.compared(question, rewrite)[1]
     return _lost(question, rewrite, compared) if isinstance(compared, Compared) else ""
 

@@ -15,9 +15,9 @@ from query_mutator.objectives.version import SCORING
 from query_mutator.runs.settings import Settings
 from query_mutator.runs.task import Task
 
-EDITING = 1
-"""To be raised with any change of how questions are edited: records made before are then not used,
-as with any change of how answers are scored (`SCORING`)."""
+EDITING = 2
+"""To be raised with any change of how questions are edited, or of what is refused as a rewrite:
+records made before are then not used, as with any change of how answers are scored (`SCORING`)."""
 
 
 def conditions(asking: Asking, settings: Settings, task: Task, models: Models) -> str:

@@ -59,6 +59,8 @@ def compare_together(evaluated: Sequence[Evaluated]) -> Together:
             leads.setdefault(name, []).append(lead)
         for name, gained in gained_in_parts(of_these).items():
             parts.setdefault(name, []).append(gained)
+    # What only some of the runs have is no mean over all.
+    leads = {name: each for name, each in leads.items() if len(each) == len(evaluated)}
     meanings = [by_question[0][sha256].meaning for sha256 in asked]
     in_parts = apart({name: np.mean(each, axis=0) for name, each in parts.items()}, meanings)
     return Together(

@@ -48,8 +48,11 @@ class RolloutLog:
         return sum(bool(step.refused_rewrite) and not step.failed for step in self.steps.values())
 
     def dropped(self) -> int:
-        """Rewrites whose answer was not kept."""
-        return sum(step.dropped is not None for step in self.steps.values())
+        """Rewrites whose answer, another one, was not kept."""
+        return sum(
+            step.dropped is not None and step.dropped.answer != step.answer
+            for step in self.steps.values()
+        )
 
     def pairs_of_answers(self) -> list[tuple[Differences, float]]:
         """How the answers differed that there were to choose from, and what that was worth."""
