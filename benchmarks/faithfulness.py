@@ -25,16 +25,15 @@ from query_mutator.base.errors import UserError
 from query_mutator.base.tables import as_markdown
 from query_mutator.base.terminal import OneLineParser, as_main, leave
 from query_mutator.data.loading import rows_of, text_in
-from query_mutator.environment.faithful import unfaithful_flow
+from query_mutator.environment.faithful import DRIFTED, unfaithful_flow
 from query_mutator.models.client import ModelClient
 from query_mutator.models.encoders import Encoder, load_encoder
 from query_mutator.models.flows import Encode, FlowRunner, encode_handler
+from query_mutator.operators import named_operators
 
 PARTS = ("dev", "test", "test_2")
 SAME = "same"
 LABELS = (SAME, "other", "lost", "answers")
-BY_DRIFT = "drift "
-"""How the reason of a refusal begins that is drift's."""
 HEAD = ("", "rewrites", "let through", "refused", "by rules", "precision", "recall")
 
 
@@ -51,7 +50,13 @@ def check(pairs: Sequence[Labelled], encoder: Encoder) -> list[Checked]:
     runner: FlowRunner[str] = FlowRunner(
         ModelClient([]), {Encode: encode_handler(encoder.encode_each)}
     )
-    whys = runner.run([unfaithful_flow(pair.question, pair.rewrite) for pair in pairs])
+    (clarify,) = named_operators(["clarify"])
+    whys = runner.run(
+        [
+            unfaithful_flow(pair.question, pair.rewrite, clarify.edit(pair.question))
+            for pair in pairs
+        ]
+    )
     return [Checked(pair, why) for pair, why in zip(pairs, whys, strict=True)]
 
 
@@ -120,7 +125,7 @@ def rows(name: str, checked: Sequence[Checked]) -> list[tuple[str, ...]]:
 
 def _shares(group: Sequence[Checked]) -> tuple[str, ...]:
     refused = sum(bool(one.why) for one in group)
-    by_rules = sum(bool(one.why) and not one.why.startswith(BY_DRIFT) for one in group)
+    by_rules = sum(bool(one.why) and not one.why.startswith(DRIFTED) for one in group)
     let_through = f"{1 - refused / len(group):.3f}"
     return str(len(group)), let_through, f"{refused / len(group):.3f}", str(by_rules), "", ""
 

@@ -10,6 +10,7 @@ more than the pull to be taken.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
@@ -27,8 +28,8 @@ from ppo.chooser import FIRST_LOGIT_OF_NOTHING, Chooser
 from ppo.memory import Memory
 from ppo.policy import MASKED_LOGIT
 from ppo.settings import PPOSettings
-from ppo.storage import RolloutStorage, TrainingRows
-from ppo.worth import Worth, fit_worth
+from ppo.storage import RolloutStorage
+from ppo.worth import fit_worth
 
 ROWS_IN_A_BATCH = 256
 MOST_ROWS = 16_384
@@ -48,7 +49,7 @@ class AllActionPPO:
         self.settings = settings
         self.pull = pull
         self.optimizer = torch.optim.Adam(policy.actor.parameters(), settings.lr, eps=ADAM_EPSILON)
-        self.memory = Memory.empty(policy.worth.weights.shape[1] - 1, policy.num_actions)
+        self.memory = Memory.empty(policy.observation_size, policy.num_actions)
 
     def update(self, storage: RolloutStorage, generator: np.random.Generator) -> UpdateStats:
         """One update; `FloatingPointError` where it leads to what is no number."""
@@ -74,7 +75,15 @@ class AllActionPPO:
             for _ in range(self.settings.ppo_epoch)
             for chosen in np.array_split(generator.permutation(len(memory)), parts)
         ]
-        return summarised(measured, explained=_explained(rows, worth), rows=len(rows))
+        told = worth.of(rows.observations.numpy())[np.arange(len(rows)), rows.actions.numpy()]
+        told_values = torch.from_numpy(told).float()
+        value_loss = 0.5 * (told_values - rows.returns).square().mean().item()
+        return replace(
+            summarised(
+                measured, explained=explained_variance(told_values, rows.returns), rows=len(rows)
+            ),
+            value_loss=value_loss,
+        )
 
     def _step(self, before: Tensor, advantages: Tensor, chosen: Tensor) -> dict[str, float]:
         """One optimizer step on some of the rows, whose policy before the update is given."""
@@ -100,7 +109,6 @@ class AllActionPPO:
             return {
                 "loss": loss.item(),
                 "policy_loss": policy_loss.item(),
-                "value_loss": 0.0,
                 "entropy": float(-(log_probs.exp() * log_probs).sum(1).mean()),
                 "approx_kl": float((weights * (ratio - 1 - log_ratio)).sum(1).mean()),
                 "clip_fraction": float((weights * moved).sum(1).mean()),
@@ -112,9 +120,3 @@ class AllActionPPO:
         logits = torch.zeros(masks.shape)
         logits[:, 0] = FIRST_LOGIT_OF_NOTHING
         return torch.log_softmax(logits.masked_fill(~masks, MASKED_LOGIT), dim=-1)
-
-
-def _explained(rows: TrainingRows, worth: Worth) -> float:
-    """The share of the newest returns' variance that the critic explains, having seen them."""
-    worths = torch.from_numpy(worth.of(rows.observations.numpy())).float()
-    return explained_variance(worths.gather(1, rows.actions.unsqueeze(1)).squeeze(1), rows.returns)

@@ -19,7 +19,7 @@ class Chooser(nn.Module):
 
     def __init__(self, observation_size: int, num_actions: int, hidden_size: int = 0) -> None:
         super().__init__()
-        self.num_actions = num_actions
+        self.observation_size, self.num_actions = observation_size, num_actions
         self.actor = network(observation_size, hidden_size, num_actions, last_gain=0.01)
         last = self.actor[-1]
         assert isinstance(last, nn.Linear)
@@ -27,20 +27,10 @@ class Chooser(nn.Module):
             last.bias[0] = FIRST_LOGIT_OF_NOTHING
         size = observation_size + 1
         self.register_buffer("worth_weights", torch.zeros((num_actions, size), dtype=torch.float64))
-        self.register_buffer(
-            "worth_covariances", torch.zeros((num_actions, size, size), dtype=torch.float64)
-        )
-
-    @property
-    def worth(self) -> Worth:
-        """What the critic has learned."""
-        weights, known = self.get_buffer("worth_weights"), self.get_buffer("worth_covariances")
-        return Worth(weights.numpy(), known.numpy())
 
     def set_worth(self, worth: Worth) -> None:
         """Takes over what a regression has found."""
         self.get_buffer("worth_weights").copy_(torch.from_numpy(worth.weights))
-        self.get_buffer("worth_covariances").copy_(torch.from_numpy(worth.covariances))
 
     def log_probs(self, observations: Tensor, masks: Tensor) -> Tensor:
         """Of all actions; masked ones have none."""
@@ -50,7 +40,8 @@ class Chooser(nn.Module):
     def forward(self, observations: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of all actions, and what the policy is worth."""
         log_probs = self.log_probs(observations, masks)
-        worth = torch.from_numpy(self.worth.of(observations.numpy())).float()
+        weights = self.get_buffer("worth_weights").float()
+        worth = observations @ weights[:, :-1].T + weights[:, -1]
         return log_probs, (log_probs.exp() * worth).sum(-1)
 
     def predict(

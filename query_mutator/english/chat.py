@@ -69,7 +69,7 @@ def write_out(question: str) -> str:
         said = question[max(0, match.start() - LONGEST_WORD) : match.start()].rstrip()
         before = _last_word(said)
         after = _first_word(question[match.end() : match.end() + LONGEST_WORD])
-        if not is_chat and (word in digits or word.casefold() in ("n", "r", "w")):
+        if not is_chat and (word in digits or word.casefold() in tables["ambiguous"]):
             return word
         if word in digits and (before in digits[word]["after"] or after in digits[word]["before"]):
             return str(digits[word]["meant"])
@@ -143,6 +143,7 @@ def _first_word(text: str) -> str:
 @functools.cache
 def _tables() -> dict[str, Any]:
     tables = tomllib.loads(TABLES_FILE.read_text(encoding="utf-8"))
+    tables["ambiguous"] = set(tables["ambiguous"].split())
     tables["unmistakable"] = set(tables["unmistakable"].split())
     for digit in tables["digits"].values():
         digit["before"], digit["after"] = set(digit["before"].split()), set(digit["after"].split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from query_mutator.environment.faithful import DRIFTED, unfaithful_flow
+from query_mutator.environment.faithful import unfaithful_flow
 from query_mutator.models.calls import Outcome
 from query_mutator.models.roles import Roles
 from query_mutator.operators import Operator
@@ -82,11 +82,7 @@ async def mutation_flow(
     rewrite, refused = operator.read_rewrite(edited, outcome.text, shown_examples=not tuned)
     if not refused and operator.preserves_meaning and rewrite != edited and roles.faithful:
         asked = original or query
-        refused = await unfaithful_flow(asked, rewrite)
-        # What is badly typed is like nothing: corrected, it may be what the rewrite asks.
-        drifts = refused.startswith(DRIFTED) and asked == query != edited
-        if drifts and not await unfaithful_flow(edited, rewrite):
-            refused = ""
+        refused = await unfaithful_flow(asked, rewrite, edited if asked == query else "")
     if refused:
         rewrite = edited
     return Mutation(rewrite, rewrite, operator.name, outcome, refused)

@@ -27,11 +27,20 @@ IN_PASSING = {0.5, 1.0}
 """Numbers that come and go with the wording: "one of them", "half past"."""
 
 
-async def unfaithful_flow(question: str, rewrite: str) -> str:
+async def unfaithful_flow(question: str, rewrite: str, edited: str = "") -> str:
     """The flow that tells why a rewrite is not used; "" where it asks the same as the question.
 
-    It is what the score's drift compares, by the same embeddings: those are computed once.
+    What is badly typed is like nothing: a rewrite that drifts from it may ask what the question
+    asks after its edits. What is compared is what the score's drift compares, by the same
+    embeddings: those are computed once.
     """
+    why = await _why_unfaithful_flow(question, rewrite)
+    if why.startswith(DRIFTED) and edited not in ("", question):
+        return why if await _why_unfaithful_flow(edited, rewrite) else ""
+    return why
+
+
+async def _why_unfaithful_flow(question: str, rewrite: str) -> str:
     detector = shipped_detector()
     texts = detector.texts_of(question, rewrite)
     known = dict(zip(texts, await Encode(texts), strict=True)) if texts else {}
@@ -49,7 +58,7 @@ async def unfaithful_flow(question: str, rewrite: str) -> str:
 def _lost(question: str, rewrite: str, compared: Compared) -> str:
     """What must not be left out, though a side story may have held it; "" where nothing is.
 
-    Of 1,500 clear wordings of messy training questions, some 30 are refused for it.
+    `python -m benchmarks.faithfulness` tells what is refused for it, `by rules`.
     """
     numbers = [number for number in compared.lost_numbers if number not in IN_PASSING]
     if numbers and (compared.kinds[0] in COUNTING or ASKS_WHEN.search(rewrite)):

@@ -83,7 +83,7 @@ async def greedy_flow(
         if failure is None:
             choice = await kept_flow(keeper, state, rewrite.state)
             rewrites.append(rewrite)
-            if not choice.kept and rewrite.state.answer != state.answer:
+            if not choice.kept:
                 dropped.append(rewrite)
             state = choice.state
     return GreedyEpisode(state, opened, opening, tuple(rewrites), tuple(dropped), first, failure)

@@ -122,7 +122,8 @@ def _shown(result: Rewritten, similar: Sequence[SimilarQuestion], least: float) 
     if result.refused:
         rows.append(("refused", result.refused))
     for tried in result.not_kept:
-        rows += [("tried", f"{tried.operator}: {tried.query}"), ("not kept", tried.answer)]
+        told = tried.answer if tried.answer != result.answer_after else "the answer is the same"
+        rows += [("tried", f"{tried.operator}: {tried.query}"), ("not kept", told)]
     if len(result.operators) > len(result.not_kept):
         rows += [("rewritten", result.rewritten_query), ("after", result.answer_after)]
     if result.not_kept:
